@@ -13,7 +13,7 @@ from typing import Any
 
 from etmdp.errors import UserError
 
-# Raise when training behaviour changes, so that old results cannot pass for new ones (tests/unit/test_golden.py).
+# Raise when training behaviour changes, so that old results cannot pass for new ones: see test_golden.py.
 TRAINING_VERSION = 1
 
 
@@ -102,7 +102,7 @@ class RunConfig:
 
 
 def check(config: RunConfig) -> None:
-    """Raises UserError for values that no run can have. Names and types of params.yaml are the schema's work."""
+    """Raises UserError for values that no run can have; ranges of hyper-parameters are the schema's work."""
 
     def require(ok: bool, sentence: str) -> None:
         if not ok:
@@ -113,8 +113,14 @@ def check(config: RunConfig) -> None:
 
     require(
         config.training_version == TRAINING_VERSION,
-        f"made for training version {config.training_version}, this is {TRAINING_VERSION}; check out the matching commit",
+        f"made for training version {config.training_version}, this is version {TRAINING_VERSION}; "
+        "check out the matching commit",
     )
+    for name in ("env", "env_id", "method", "algorithm"):
+        value = getattr(config, name)
+        require(isinstance(value, str) and value != "", f"{name} is {value!r}, must be a name")
+    for name in ("env_kwargs", "agent", "exploration", "evaluation"):
+        require(isinstance(getattr(config, name), dict), f"{name} must be a mapping")
     require(whole(config.steps, 1), f"steps is {config.steps!r}, must be a whole number of at least 1")
     require(whole(config.seed, 0), f"seed is {config.seed!r}, must be a whole number of at least 0")
     require(whole(config.horizon, 1), f"horizon is {config.horizon!r}, must be a whole number of at least 1")
@@ -126,6 +132,22 @@ def check(config: RunConfig) -> None:
         isinstance(config.budget, int | float) and 0 <= config.budget < float("inf"),
         f"budget is {config.budget!r}, must be a finite number of at least 0",
     )
+    ending = config.early_termination
+    require(
+        ending is None
+        or (isinstance(ending, dict) and ending.keys() == {"budget", "end_reward", "cost_aware"}),
+        "early_termination must be null or have exactly the keys budget, cost_aware and end_reward",
+    )
     require("main" in config.evaluation, "evaluation lacks the entry `main`")
+    for name, entry in config.evaluation.items():
+        require(
+            isinstance(entry, dict)
+            and entry.keys() <= {"episodes", "kwargs"}
+            and whole(entry.get("episodes"), 1),
+            f"evaluation.{name} must have `episodes`, a whole number of at least 1, and may have `kwargs`",
+        )
     length = config.agent.get("context_length")
-    require(length is None or whole(length, 1), f"context_length is {length!r}, must be a whole number of at least 1")
+    require(
+        length is None or whole(length, 1),
+        f"context_length is {length!r}, must be a whole number of at least 1",
+    )
