@@ -1,0 +1,78 @@
+"""Drawing MuJoCo scenes without a screen, and plain words where a system library for it is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import numpy as np
+
+from etmdp.errors import UserError
+
+FRAME_SIZE = 480  # pixels, width and height
+# What MUJOCO_GL may name, the library each needs, and the Debian package that has it.
+LIBRARIES = {"egl": ("libEGL.so.1", "libegl1"), "osmesa": ("libOSMesa.so.8", "libosmesa6")}
+REMEDY = "install EGL or OSMesa (on Debian: apt-get install libegl1, or libosmesa6 and MUJOCO_GL=osmesa)"
+
+
+def prepare(render_mode: str | None) -> None:
+    """Settles which OpenGL library draws; to be called before a simulator is imported.
+
+    Keeps the user's MUJOCO_GL. Without it a screen is used if there is one, otherwise EGL or OSMesa.
+    """
+    backend = os.environ.get("MUJOCO_GL")
+    if backend in LIBRARIES:
+        library, package = LIBRARIES[backend]
+        if not _loads(library):
+            # MuJoCo would fail to import, even where nothing is to be drawn.
+            raise UserError(
+                f"MUJOCO_GL is {backend}, but {library} is missing; install it (on Debian: {package})"
+            )
+    elif not backend and render_mode is not None:
+        found = [name for name, (library, _) in LIBRARIES.items() if _loads(library)]
+        if os.environ.get("DISPLAY"):
+            found.insert(0, "glfw")
+        if not found:
+            raise UserError(f"cannot render: there is no screen and no library to do without; {REMEDY}")
+        os.environ["MUJOCO_GL"] = found[0]
+
+
+class Camera:
+    """Frames of a MuJoCo simulation.
+
+    Args:
+        model, data: the simulation.
+        name: one of the model's cameras; the free camera without it.
+    """
+
+    def __init__(self, model: Any, data: Any, name: str | None = None) -> None:
+        import mujoco
+        from gymnasium.envs.mujoco.mujoco_rendering import OffScreenViewer
+
+        model.vis.global_.offwidth = model.vis.global_.offheight = FRAME_SIZE
+        self._id = -1 if name is None else mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
+        self._viewer = explained(lambda: OffScreenViewer(model, data))
+
+    def frame(self) -> np.ndarray:
+        self._viewer.make_context_current()  # another environment may have drawn since
+        return self._viewer.render("rgb_array", self._id)
+
+
+def explained(draw: Any) -> Any:
+    """The result of `draw()`, whose failure becomes a UserError that says what to install."""
+    try:
+        return draw()
+    except (
+        Exception
+    ) as error:  # OpenGL's bindings fail in many ways: ImportError, AttributeError, FatalError ...
+        backend = os.environ.get("MUJOCO_GL", "not set")
+        raise UserError(f"cannot render (MUJOCO_GL is {backend}): {error}; {REMEDY}") from error
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
