@@ -202,7 +202,8 @@ class _Run:
         # For `etmdp status`; a resumed run writes them anew from its checkpoint.
         write_rows(self.folder / "progress.csv", self.rows)
         write_rows(self.folder / "timing.csv", self.timing)
-        rate = counts.step / max(self._seconds(), 1e-9)
+        before = self.timing[-2] if len(self.timing) > 1 else {"step": 0, "seconds": 0.0}
+        rate = (counts.step - before["step"]) / max(self._seconds() - before["seconds"], 1e-9)
         log.info(
             "%s/%s seed %d: step %d of %d, safe return %.1f, %.0f steps/s, %.1f min left",
             *(self.config.env, self.config.method, self.config.seed, counts.step, self.config.steps),
