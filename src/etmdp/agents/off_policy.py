@@ -152,7 +152,7 @@ class OffPolicyAgent:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything but the replay's rows: tensors by name, and plain values. Taken between episodes only."""
-        tensors = {name: value for name, value in self._tensors()}
+        tensors = {name: value.detach().contiguous() for name, value in self._tensors()}
         tensors["generator"] = self.generator.get_state()
         values = {
             "noise_generator": self.exploration.rng.bit_generator.state,
