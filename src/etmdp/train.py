@@ -82,15 +82,17 @@ def learn(
     while counts.step < steps:
         episode_seed = np.random.SeedSequence([seed, counts.episodes]).generate_state(1)[0]
         observation, _ = env.reset(seed=int(episode_seed))
-        _require_finite("observation", observation, counts.step)
+        _require_finite("environment's observation", observation, counts.step)
         agent.start_episode()
         episode_return = episode_cost = 0.0
         over = False
         while not over and counts.step < steps:
-            observation, reward, terminated, truncated, info = env.step(agent.act(observation))
+            action = agent.act(observation)
+            _require_finite("policy's action", action, counts.step)
+            observation, reward, terminated, truncated, info = env.step(action)
             counts.step += 1
-            _require_finite("observation", observation, counts.step)
-            _require_finite("reward", reward, counts.step)
+            _require_finite("environment's observation", observation, counts.step)
+            _require_finite("environment's reward", reward, counts.step)
             cost = step_cost(env, info)
             agent.observe(float(reward), cost, observation, terminated, truncated)
             episode_return += float(reward)
@@ -110,8 +112,9 @@ def learn(
 
 
 def _require_finite(name: str, value: Any, step: int) -> None:
+    remedy = "lower learning_rate" if "action" in name else "mend the environment"
     if not np.isfinite(value).all():
-        raise UserError(f"the environment's {name} at step {step} is not finite: {value}; mend the environment")
+        raise UserError(f"the {name} at step {step} is not finite: {value}; {remedy}")
 
 
 def make_agent(config: RunConfig, spaces: Spaces, device: str) -> Any:
