@@ -16,6 +16,7 @@ from statistics import mean
 
 from etmdp.errors import UserError
 from etmdp.grid import Grid, Run
+from etmdp.params import read_params
 from etmdp.progress import read_rows
 
 STATES = ("done", "running", "failed", "waiting")
@@ -125,8 +126,8 @@ def follow(grid: Grid, results: Path) -> None:
 
 def unused(params: str, results: Path) -> Iterator[Path]:
     """Folders of runs and checkpoints, and logs, that no experiment of any scale uses."""
-    scales = Grid.load(params).params["scales"]
-    used = {run.name for scale in scales for run in Grid.load(params, scale).runs()}
+    content = read_params(params)
+    used = {run.name for scale in content["scales"] for run in Grid(content, scale).runs()}
     for kind in ("runs", "checkpoints"):
         for path in sorted((results / kind).glob("*/*/*-*/seed*")):
             if str(path.relative_to(results / kind)) not in used and path.is_dir() and not path.is_symlink():
