@@ -37,7 +37,7 @@ def finish(results, run, seconds):
 
 
 class Held:
-    """A checkpoint folder whose lock is held, as by another process: each open file is a holder of its own."""
+    """A checkpoint folder whose lock is held, as by another process: every open file is a holder."""
 
     def __init__(self, results, run):
         self.file = write(results / "checkpoints" / run.name / "lock", "pid 1").open()
