@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from etmdp.agents.encoders import ENCODERS
+from etmdp.agents.gaussian import GaussianActor
 from etmdp.agents.networks import Actor
 from etmdp.errors import UserError
 from etmdp.spaces import Spaces
@@ -83,7 +84,11 @@ def load_policy(path: str | Path) -> Policy:
     if "encoder" in shape:
         row = spaces.observation_size + spaces.action_size + 1
         encoder = ENCODERS[shape["encoder"]](row, shape["context_length"], shape["context_size"])
-    actor = Actor(spaces.observation_size, spaces.action_size, shape.get("context_size", 0), shape["hidden_sizes"])
+    sizes = spaces.observation_size, spaces.action_size
+    if shape.get("actor") == "gaussian":
+        actor: nn.Module = GaussianActor(*sizes, shape["hidden_sizes"])
+    else:
+        actor = Actor(*sizes, shape.get("context_size", 0), shape["hidden_sizes"])
     for name, module in (("actor", actor), ("encoder", encoder)):
         if module is not None:
             module.load_state_dict({k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(name + ".")})

@@ -1,0 +1,93 @@
+"""The networks of the on-policy methods: a Gaussian policy and a value function that minds its own units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+def tanh_mlp(sizes: Sequence[int], last_gain: float) -> nn.Sequential:
+    """Linear layers with tanh between them, orthogonal weights, no bias at first.
+
+    The last layer's gain is the scale of the first outputs: small for a policy, which then starts as noise.
+    """
+    layers: list[nn.Module] = []
+    for size_in, size_out in pairwise(sizes):
+        layers += [nn.Linear(size_in, size_out), nn.Tanh()]
+    layers.pop()
+    for number, layer in enumerate(layers[::2]):
+        nn.init.orthogonal_(layer.weight, last_gain if 2 * number == len(layers) - 1 else math.sqrt(2))
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(*layers)
+
+
+class GaussianActor(nn.Module):
+    """pi(a | s) = N(mean(s), sigma^2), in the agent's units, with a sigma that does not depend on s.
+
+    The mean is not squashed. Who executes an action clips it to the box; learning uses the density of the
+    sample before clipping, so that the policy's gradient is that of a plain Gaussian.
+    """
+
+    def __init__(
+        self, observation_size: int, action_size: int, hidden: Sequence[int], initial_log_std: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.layers = tanh_mlp([observation_size, *hidden, action_size], last_gain=0.01)
+        self.log_std = nn.Parameter(torch.full((action_size,), float(initial_log_std)))
+
+    def forward(self, observation: Tensor, context: Tensor | None = None) -> Tensor:
+        """The mean action. There is no context; the argument is there because a `Policy` passes one."""
+        return self.layers(observation)
+
+    def log_density(self, mean: Tensor, action: Tensor) -> Tensor:
+        z = (action - mean) * torch.exp(-self.log_std)
+        return (
+            -0.5 * z.square().sum(-1) - self.log_std.sum() - 0.5 * math.log(2 * math.pi) * len(self.log_std)
+        )
+
+    def entropy(self) -> Tensor:
+        return self.log_std.sum() + 0.5 * math.log(2 * math.pi * math.e) * len(self.log_std)
+
+
+def gaussian_kl(mean: Tensor, log_std: Tensor, new_mean: Tensor, new_log_std: Tensor) -> Tensor:
+    """KL(old || new), exact, its mean over the batch."""
+    ratio = torch.exp(2 * (log_std - new_log_std))
+    shift = (new_mean - mean).square() * torch.exp(-2 * new_log_std)
+    return (0.5 * (ratio + shift - 1) + new_log_std - log_std).sum(-1).mean()
+
+
+class Value(nn.Module):
+    """V(s), learned in units of its targets, so that one learning rate suits every scale of reward.
+
+    `network(s)` is the value less `mean`, divided by `std`. New units change the last layer too, such that no
+    value changes (the "Pop" of PopArt, van Hasselt et al., 2016).
+    """
+
+    def __init__(self, observation_size: int, hidden: Sequence[int]) -> None:
+        super().__init__()
+        self.layers = tanh_mlp([observation_size, *hidden, 1], last_gain=1.0)
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("std", torch.ones(()))
+
+    def network(self, observation: Tensor) -> Tensor:
+        return self.layers(observation).squeeze(-1)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.mean + self.std * self.network(observation)
+
+    def normalise(self, target: Tensor) -> Tensor:
+        return (target - self.mean) / self.std
+
+    @torch.no_grad()
+    def take_units(self, target: Tensor) -> None:
+        """Takes the mean and the standard deviation of these targets as the new units."""
+        mean, std = target.mean(), target.std(correction=0).clamp(min=1e-3)
+        last = self.layers[-1]
+        last.weight.mul_(self.std / std)
+        last.bias.copy_((self.mean + self.std * last.bias - mean) / std)
+        self.mean.copy_(mean)
+        self.std.copy_(std)

@@ -1,0 +1,306 @@
+"""What PPO, TRPO and their constrained kin share: acting, batches of whole episodes, critics, saving."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from etmdp.agents.gaussian import GaussianActor, Value, gaussian_kl
+from etmdp.agents.policy import Policy
+from etmdp.agents.rollout import Rollout, gae
+from etmdp.errors import UserError
+from etmdp.spaces import Spaces
+
+SMALLEST_STD = 1e-2  # of an observation coordinate: one that hardly ever moves must not explode when it does
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Whole episodes with what the policy that played them thought. Dicts are by signal: "reward", "cost"."""
+
+    observation: Tensor
+    action: Tensor
+    mean: Tensor
+    log_std: Tensor
+    log_density: Tensor
+    advantage: dict[str, Tensor]
+    target: dict[str, Tensor]  # of the critics
+    episode_cost: float  # mean over the episodes, not discounted
+    episode_length: float
+
+
+class OnPolicyAgent:
+    """An agent that plays whole episodes until its batch is full, learns from it, and forgets it.
+
+    A subclass has its rule in `update`; `signals` names what it has a critic for. Exploration is the policy's
+    own noise: the `exploration` of off-policy agents is taken and not used.
+
+    Observation coordinates that `Spaces` passes unchanged, which are those without bounds, are normalised by
+    their running mean and deviation. That is an affine map too, so it lives in the agent's own `Spaces` and is
+    saved with the policy. It changes between batches only: within one, a density must stay what it was.
+
+    Args:
+        spaces: the environment's, from `Spaces.of(env)`.
+        seed: of weights, actions and mini-batches.
+        device: where networks learn; acting is always on the CPU.
+        batch_size, batch_episodes: a batch has at least so many steps and at least so many episodes.
+        minibatch_size, epochs: a batch is gone through so many times, in parts of about this size.
+        discount, trace: gamma and lambda of the advantages.
+        initial_log_std: of the policy's noise, in units of half the action range.
+    """
+
+    signals: tuple[str, ...] = ("reward",)
+    update_path = "torch"
+    replay = None
+
+    def __init__(
+        self,
+        spaces: Spaces,
+        exploration: dict[str, Any] | None = None,
+        seed: int = 0,
+        device: str = "cpu",
+        *,
+        hidden_sizes: list[int],
+        learning_rate: float,
+        batch_size: int,
+        batch_episodes: int,
+        minibatch_size: int,
+        epochs: int,
+        discount: float,
+        trace: float,
+        initial_log_std: float,
+    ) -> None:
+        self.spaces = replace(
+            spaces,
+            observation_centre=spaces.observation_centre.copy(),
+            observation_radius=spaces.observation_radius.copy(),
+        )
+        self.unbounded = (spaces.observation_centre == 0) & (spaces.observation_radius == 1)
+        self.moments = np.zeros(
+            (3, spaces.observation_size)
+        )  # count, mean, mean square deviation; raw observations
+        self.device, self.batch_size, self.batch_episodes = device, batch_size, batch_episodes
+        self.minibatch_size, self.epochs, self.discount, self.trace = minibatch_size, epochs, discount, trace
+        weight_seed, noise_seed = np.random.SeedSequence(seed).generate_state(2)
+        self.rng = np.random.default_rng(noise_seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(weight_seed))
+            sizes = (spaces.observation_size, spaces.action_size, hidden_sizes)
+            networks = {"policy": GaussianActor(*sizes, initial_log_std)}
+            networks |= {signal: Value(spaces.observation_size, hidden_sizes) for signal in self.signals}
+            self.networks = nn.ModuleDict(networks).to(device)
+        self.actor = self.networks["policy"]
+        self.optimiser = torch.optim.Adam(self.learned_by_adam(), lr=learning_rate, fused=True)
+        self.policy = Policy(
+            self.spaces, {"actor": "gaussian", "hidden_sizes": hidden_sizes}, self.actor, None
+        )
+        self.rollout = Rollout()
+        self.steps = 0
+        self.batches = 0  # learnt from since the losses were last read
+        self.losses: dict[str, float] = {}  # their sums since then
+        self._take_weights()
+
+    # The subclass's part.
+
+    def update(self, batch: Batch) -> None:
+        raise NotImplementedError
+
+    def learned_by_adam(self) -> list[nn.Parameter]:
+        return list(self.networks.parameters())
+
+    # Acting.
+
+    def make_policy(self) -> Policy:
+        """The mean of the policy, sharing this agent's weights and its normalisation of observations."""
+        return Policy(self.spaces, {"actor": "gaussian", "hidden_sizes": self.hidden_sizes}, self.actor, None)
+
+    def start_episode(self) -> None:
+        pass
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """A sampled action, in the environment's units, clipped to its box."""
+        self._observation = hidden = self.spaces.scale(observation)
+        # Plain NumPy on the weights: for one small vector torch would spend its time on dispatch.
+        for weight, bias in self._hidden:
+            hidden = np.tanh(weight @ hidden + bias)
+        weight, bias = self._last
+        noise = self.rng.standard_normal(len(bias), dtype=np.float32)
+        self._action = weight @ hidden + bias + self._std * noise
+        return self.spaces.to_env(self._action)
+
+    def observe(
+        self, reward: float, cost: float, next_observation: np.ndarray, terminated: bool, truncated: bool
+    ) -> None:
+        """Stores the step that followed the last `act`; learns once an episode has filled the batch."""
+        self.rollout.add(self._observation, self._action, reward, cost)
+        self.steps += 1
+        if terminated or truncated:
+            self.rollout.end_episode(self.spaces.scale(next_observation), terminated)
+            if len(self.rollout) >= self.batch_size and len(self.rollout.ends) >= self.batch_episodes:
+                self._learn()
+
+    def _learn(self) -> None:
+        self._check("batch", self.rollout.arrays())
+        self.update(self._make_batch())
+        self.batches += 1
+        self._check("losses", self.losses)
+        self._check(
+            "weights", {name: p.detach().cpu().numpy() for name, p in self.networks.named_parameters()}
+        )
+        if self.unbounded.any():
+            self._normalise_observations()
+        self.rollout = Rollout()
+        self._take_weights()
+
+    def _check(self, where: str, arrays: dict[str, Any]) -> None:
+        for name, array in arrays.items():
+            if not np.isfinite(array).all():
+                raise UserError(
+                    f"{name} in the {where} of step {self.steps} is not finite; "
+                    "check the environment's rewards and observations, or lower learning_rate"
+                )
+
+    def _make_batch(self) -> Batch:
+        rollout = self.rollout
+        observation, action, last = (
+            torch.from_numpy(np.stack(rows)).to(self.device)
+            for rows in (rollout.observations, rollout.actions, rollout.last_observations)
+        )
+        advantage, target = {}, {}
+        with torch.no_grad():
+            mean = self.actor(observation)
+            for signal in self.signals:
+                critic, steps = self.networks[signal], getattr(rollout, signal + "s")
+                # A time limit is not an end: what it cut off is worth the value of the last observation.
+                last_values = critic(last).cpu().numpy() * rollout.live
+                values = critic(observation).cpu().numpy()
+                estimate = gae(steps, values, last_values, rollout.ends, self.discount, self.trace)
+                advantage[signal] = torch.as_tensor(estimate, dtype=torch.float32, device=self.device)
+                target[signal] = torch.as_tensor(estimate + values, dtype=torch.float32, device=self.device)
+                critic.take_units(target[signal])
+            density = self.actor.log_density(mean, action)
+        return Batch(
+            observation=observation,
+            action=action,
+            mean=mean,
+            log_std=self.actor.log_std.detach().clone(),
+            log_density=density,
+            advantage=advantage,
+            target=target,
+            episode_cost=float(rollout.episode_sums(rollout.costs).mean()),
+            episode_length=len(rollout) / len(rollout.ends),
+        )
+
+    # Parts of the subclasses' updates.
+
+    def minibatches(self, batch: Batch) -> Iterator[Tensor]:
+        """Indices of one shuffled pass in parts of nearly equal size: a small rest would be a noisy step."""
+        order = torch.from_numpy(self.rng.permutation(len(batch.action))).to(self.device)
+        yield from order.tensor_split(max(1, len(order) // self.minibatch_size))
+
+    def value_loss(self, batch: Batch, index: Tensor) -> Tensor:
+        """Squared errors of the critics, each in its own units."""
+        observation = batch.observation[index]
+        loss = torch.zeros((), device=self.device)
+        for signal in self.signals:
+            critic = self.networks[signal]
+            error = critic.network(observation) - critic.normalise(batch.target[signal][index])
+            loss = loss + error.square().mean()
+        return loss
+
+    def kl(self, batch: Batch) -> Tensor:
+        """How far the policy has moved from the one that played the batch."""
+        return gaussian_kl(batch.mean, batch.log_std, self.actor(batch.observation), self.actor.log_std)
+
+    def record(self, **values: float) -> None:
+        for name, value in values.items():
+            self.losses[name] = self.losses.get(name, 0.0) + float(value)
+
+    def _take_weights(self) -> None:
+        """Views of the weights for `act` (copies, where they live on another device)."""
+        linear = [layer for layer in self.actor.layers if isinstance(layer, nn.Linear)]
+        *self._hidden, self._last = ((_array(layer.weight), _array(layer.bias)) for layer in linear)
+        self._std = np.exp(_array(self.actor.log_std))
+
+    def _normalise_observations(self) -> None:
+        """Merges the batch into the running moments and takes them for the coordinates without bounds."""
+        scaled = np.stack(self.rollout.observations).astype(np.float64)
+        raw = scaled * self.spaces.observation_radius + self.spaces.observation_centre
+        count, mean, spread = self.moments
+        total = count + len(raw)
+        shift = raw.mean(0) - mean
+        # Chan et al.: the moments of two samples together.
+        spread = (count * spread + len(raw) * raw.var(0) + shift**2 * count * len(raw) / total) / total
+        self.moments = np.stack([total, mean + shift * len(raw) / total, spread])
+        self._take_moments()
+
+    def _take_moments(self) -> None:
+        if self.moments[0, 0] > 0:
+            _, mean, spread = self.moments[:, self.unbounded]
+            self.spaces.observation_centre[self.unbounded] = mean
+            self.spaces.observation_radius[self.unbounded] = np.maximum(np.sqrt(spread), SMALLEST_STD)
+
+    # Reading and keeping.
+
+    def read_losses(self) -> dict[str, float]:
+        """Means over the batches since the last call, empty if there was none; failures are counted."""
+        losses = {k: v if k.endswith("_failures") else v / self.batches for k, v in self.losses.items()}
+        self.batches, self.losses = 0, {}
+        return losses
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that learning changes, the unfinished batch included. Taken between episodes only."""
+        tensors = dict(self._tensors())
+        tensors["moments"] = torch.from_numpy(self.moments)
+        tensors |= {
+            f"rollout.{name}": torch.from_numpy(array) for name, array in self.rollout.arrays().items()
+        }
+        values = {
+            "generator": self.rng.bit_generator.state,
+            "steps": self.steps,
+            "batches": self.batches,
+            "losses": self.losses,
+        }
+        return tensors, values
+
+    def load_state(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        with torch.no_grad():
+            for name, value in self._tensors():
+                value.copy_(tensors[name])
+        self.moments = tensors["moments"].numpy()
+        arrays = {
+            k.removeprefix("rollout."): v.numpy() for k, v in tensors.items() if k.startswith("rollout.")
+        }
+        self.rollout = Rollout.of(arrays)
+        self.rng.bit_generator.state = values["generator"]
+        self.steps, self.batches, self.losses = values["steps"], values["batches"], dict(values["losses"])
+        self._take_moments()
+        self._take_weights()
+
+    def _tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """All tensors that learning changes, by name, to be read or written in place."""
+        yield from self.networks.state_dict().items()
+        for number, parameter in enumerate(self.optimiser.param_groups[0]["params"]):
+            state = self.optimiser.state[parameter]
+            if not state:  # Adam makes its moments at the first step; a resumed run needs them before
+                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+                state["exp_avg"], state["exp_avg_sq"] = (
+                    torch.zeros_like(parameter),
+                    torch.zeros_like(parameter),
+                )
+            for key, value in state.items():
+                yield f"adam.{number}.{key}", value
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy()
+
+
+def normalised(values: Tensor) -> Tensor:
+    """Mean 0, standard deviation 1."""
+    return (values - values.mean()) / (values.std(correction=0) + 1e-8)
