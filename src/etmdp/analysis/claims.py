@@ -1,14 +1,13 @@
 """Judges the paper's claims (rules.py) on an experiment's curves, in three-valued logic.
 
 A check holds (+1) if its 95 % interval lies above 0, fails (-1) if it lies below, and is open (0) if the
-interval includes 0, if there are too few seeds, or if a run it needs is not there. "Any" is the maximum, "all"
-the minimum; a claim with a part missing can be refuted but never reproduced.
+interval includes 0, if there are too few seeds, or if a run it needs is not there. "Any" is the maximum and
+"all" the minimum; a claim with a part missing can be refuted but never reproduced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,10 @@ from etmdp.analysis import curves, stats
 from etmdp.analysis.load import plan
 from etmdp.analysis.rules import ALIVE_BONUS, CLAIMS, Cell, Check, Claim
 from etmdp.analysis.style import metric_name
-from etmdp.analysis.tables import markdown_row, number
+from etmdp.analysis.verdicts import MIN_SEEDS, Result, Verdict
 from etmdp.errors import UserError
 from etmdp.grid import Grid
 
-# With fewer seeds even complete separation of two methods is no evidence: by chance 2 of the 20 orders of
-# 3 + 3 runs (10 %) separate them, 2 of the 70 of 4 + 4 (3 %).
-MIN_SEEDS = 4
 HOLDS, OPEN, FAILS = 1, 0, -1
 STATUS = {HOLDS: "holds", OPEN: "open", FAILS: "fails"}
 SCORES = {"final": stats.final, "over_training": stats.over_training, "solved": stats.solved}
@@ -33,44 +29,6 @@ SCORE_WORDS = {
     "over_training": "mean over training",
     "solved": "share of runs that succeed",
 }
-VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
-
-
-@dataclass(frozen=True)
-class Result:
-    """One check, judged. Effect and interval are missing where a run is."""
-
-    text: str
-    measure: str
-    status: str
-    why: str
-    effect: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    improvement: float | None = None
-    seeds: int = 0
-    steps: int = 0
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A claim, judged. The effect is that of the check that speaks most against the claim."""
-
-    id: str
-    says: str
-    experiment: str
-    verdict: str
-    why: str
-    scale: str
-    effect: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    measure: str = ""
-    seeds: int = 0
-    steps: int = 0
-    present: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    checks: list[Result] = field(default_factory=list)
 
 
 def judge_all(grid: Grid, tables: Mapping[str, pd.DataFrame]) -> list[Verdict]:
@@ -259,48 +217,3 @@ def _exact(statement: str, table: pd.DataFrame) -> dict[str, Any]:
     present = [str(instance) for instance in rows["instance"]]
     measure = "share of instances that hold"
     return {"verdict": verdict, "why": why, "effect": share, "measure": measure, "present": present}
-
-
-def to_json(verdicts: list[Verdict]) -> list[dict[str, Any]]:
-    return [asdict(verdict) for verdict in verdicts]
-
-
-def to_markdown(grid: Grid, verdicts: list[Verdict]) -> str:
-    counts = ", ".join(f"{sum(v.verdict == name for v in verdicts)} {name}" for name in VERDICTS)
-    text = [f"# The paper's claims at the scale `{grid.scale}`", "", f"{counts}.", ""]
-    text += [
-        "Each claim is judged by a rule (src/etmdp/analysis/rules.py) on 95 % bootstrap intervals, never by hand.",
-        "A positive effect speaks for the paper; shown is the check that speaks most against it. Fewer than",
-        f"{MIN_SEEDS} seeds decide nothing, and a claim with a part missing is never called reproduced.",
-        "",
-        markdown_row(
-            ["claim", "the paper says", "verdict", "effect", "95 % interval", "seeds", "steps", "why"]
-        ),
-        markdown_row(["---"] * 8),
-    ]
-    for v in verdicts:
-        seeds, steps = (str(n) if n else "-" for n in (v.seeds, v.steps))
-        text.append(markdown_row([v.id, v.says, f"**{v.verdict}**", effect(v), span(v), seeds, steps, v.why]))
-    for v in verdicts:
-        if v.checks:
-            text += ["", f"## {v.id}: {v.says}", ""]
-            text.append(
-                markdown_row(["check", "measure", "status", "effect", "95 % interval", "P(better)", "seeds"])
-            )
-            text.append(markdown_row(["---"] * 7))
-            for c in v.checks:
-                better = "-" if c.improvement is None else f"{c.improvement:.2f}"
-                text.append(
-                    markdown_row(
-                        [c.text, c.measure, c.status, effect(c), span(c), better, str(c.seeds or "-")]
-                    )
-                )
-    return "\n".join([*text, ""])
-
-
-def effect(judged: Verdict | Result) -> str:
-    return "-" if judged.effect is None else number(judged.effect)
-
-
-def span(judged: Verdict | Result) -> str:
-    return "-" if judged.lower is None else f"[{number(judged.lower)}, {number(judged.upper)}]"

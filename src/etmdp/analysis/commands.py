@@ -86,24 +86,21 @@ def run_table(args: argparse.Namespace) -> None:
     grid, name = _grid(args, args.experiment), args.experiment
     outputs = grid.params["experiments"][name]["outputs"]
     table = curves.read(args.curves, grid, name)
-    if "success_table" in outputs:
-        rows, markdown = tables.successes(grid, name, table), tables.success_markdown
-    elif "curves" in outputs:
-        rows, markdown = tables.final_scores(grid, name, table), tables.scores_markdown
-    else:
+    if not {"success_table", "curves"} & set(outputs):
         raise UserError(f"experiments.{name}.outputs has no table; it has {', '.join(outputs)}")
-    kinds = {".csv": lambda: curves.to_csv(rows), ".md": lambda: markdown(grid, name, rows, table).encode()}
+    rows, sheet = tables.make(grid, name, table)
+    kinds = {".csv": lambda: curves.to_csv(rows), ".md": lambda: tables.to_markdown(sheet).encode()}
     _write({path: _pick(kinds, path)() for path in args.out})
 
 
 def run_claims(args: argparse.Namespace) -> None:
-    from etmdp.analysis import claims
+    from etmdp.analysis import claims, verdicts
 
     grid = _grid(args)
-    verdicts = claims.judge_all(grid, _tables(grid, args.curves))
+    judged = claims.judge_all(grid, _tables(grid, args.curves))
     kinds = {
-        ".md": lambda: claims.to_markdown(grid, verdicts).encode(),
-        ".json": lambda: _json(claims.to_json(verdicts)),
+        ".md": lambda: verdicts.to_markdown(grid, judged).encode(),
+        ".json": lambda: _json(verdicts.to_json(judged)),
     }
     _write({path: _pick(kinds, path)() for path in args.out})
 

@@ -1,4 +1,4 @@
-"""The tidy table of an experiment, one row per run and evaluation: where figures, tables and verdicts start."""
+"""The tidy table of an experiment, one row per run and evaluation: all figures and tables start here."""
 
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ def values(table: pd.DataFrame, key: tuple[str, str, str], metric: str) -> np.nd
     rows = table[(table["env"] == env) & (table["method"] == method) & (table["variant"] == variant)]
     if rows.empty:
         return np.empty((0, 0))
+    if metric not in rows or rows[metric].isna().any():
+        raise UserError(f"the runs of {'/'.join(key)} have not measured {metric!r} at every evaluation")
     return rows.pivot(index="seed", columns="step", values=metric).to_numpy()
 
 

@@ -121,8 +121,9 @@ def read_record(folder: Path, run: Run) -> dict[str, Any]:
 
 def check_config(folder: Path, run: Run) -> None:
     path = folder / run.name / "config.json"
+    data = read_record(folder, run)["config"]
     try:
-        config = RunConfig.from_dict(read_record(folder, run)["config"])
+        config = RunConfig.from_dict(data)
     except (UserError, TypeError) as error:
         raise UserError(f"{path} is not right: {error}") from error
     if (config.digest, config.seed) != (run.config.digest, run.config.seed):

@@ -19,8 +19,9 @@ from etmdp.exploration import Exploration
 from etmdp.grid import Grid
 
 VISITATION_ENV = "nav_easy"  # the paper's diagnostic 2-D navigation
-VISITATION_STEPS = 100_000
+VISITATION_STEPS = 50_000
 CELLS_PER_UNIT = 2
+MOST = 0.95
 COLUMNS = 5  # of the figure of all environments
 
 
@@ -36,11 +37,11 @@ def visitation(grid: Grid, experiment: str) -> Figure:
     maze = free.unwrapped.map
     visits = [_visits(env, maze.size, noise) for env in (free, ending)]
     with mpl.rc_context(RC | {"axes.grid": False}):
-        figure = Figure((9.6, 3.9), layout="constrained")
+        figure = Figure((9.6, 4.0), layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(1, 3)
         titles = ["The map"] + [
-            f"{name}: {np.count_nonzero(share) / share.size:.0%} of the cells visited"
+            f"{name}: {_concentration(share):.0%} of the cells\nhave {MOST:.0%} of the visits"
             for name, share in zip(("MDP, lava ignored", "ET-MDP"), visits, strict=True)
         ]
         for panel, title, share in zip(panels, titles, [None, *visits], strict=True):
@@ -54,7 +55,7 @@ def visitation(grid: Grid, experiment: str) -> Figure:
         figure.suptitle(grid.params["experiments"][experiment]["title"], fontsize=11)
         figure.supxlabel(
             f"Map {env_name(VISITATION_ENV)} · random agent, noise of correlation {noise['correlation']:g} · "
-            f"{VISITATION_STEPS:,} steps each, cells of {1 / CELLS_PER_UNIT:g} units".replace(",", " "),
+            f"{VISITATION_STEPS // 1000} 000 steps each, cells of {1 / CELLS_PER_UNIT:g} units",
             fontsize=7,
             color="#555555",
         )
@@ -75,6 +76,12 @@ def _visits(env, size: float, noise: dict) -> np.ndarray:
     bins = int(size * CELLS_PER_UNIT)
     counts, _, _ = np.histogram2d(*ends.T, bins=bins, range=[(0, size), (0, size)])
     return counts / VISITATION_STEPS
+
+
+def _concentration(share: np.ndarray) -> float:
+    """The smallest part of the cells that holds most of the visits."""
+    ordered = np.sort(share.ravel())[::-1].cumsum()
+    return float((np.searchsorted(ordered, MOST) + 1) / share.size)
 
 
 def _draw_map(panel, maze: MazeMap) -> None:

@@ -51,8 +51,8 @@ class Cell:
 class Check:
     """A number that is positive if the claim is right: weighted scores, against a level, with a margin.
 
-    It is the sum of weight x score(cell), plus margin x |score(last cell)|, minus the level (plus the level if
-    the first weight is negative). A score is the interquartile mean over seeds; of `solved`, the mean.
+    It is the sum of weight x score(cell), plus margin x |score(last cell)|, minus the level (plus it if the
+    first weight is negative). A score is the interquartile mean over seeds; of `solved`, the mean.
 
     Attributes:
         text: the check in words.
@@ -210,7 +210,7 @@ CLAIMS = (
     ),
     Claim(
         "C3",
-        "Context TD3 on the ET-MDP has the best return of those at or under the budget on the three budget tasks",
+        "Context TD3 on the ET-MDP has the best return of those at or under the budget on all budget tasks",
         "budget",
         _best_within_budget(),
     ),

@@ -1,7 +1,7 @@
 """Statistics of a handful of runs: interquartile means, bootstrap intervals, improvement, profiles.
 
-The definitions are those of rliable ("Deep RL at the Edge of the Statistical Precipice"). Scores have the seeds
-on axis 0. Every interval is a 95 % percentile bootstrap with its own generator: equal data, equal numbers.
+The definitions are those of rliable ("Deep RL at the Edge of the Statistical Precipice"). Seeds are on axis
+0. Every interval is a 95 % percentile bootstrap with its own generator: equal data, equal numbers.
 """
 
 from __future__ import annotations

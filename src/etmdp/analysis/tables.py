@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -16,8 +18,27 @@ with its 95 % bootstrap interval, the probability that a run scores better than 
 half), and the median step at which runs get halfway from the first evaluation to the environment's best final
 score ("-": half of the runs or more never do, or lower is better)."""
 SUCCESS_NOTE = """\
-A run succeeds if its deterministic policy reaches the goal without touching lava in more than half of its last
-ten evaluations. In brackets: the mean success rate over those evaluations and all seeds."""
+A run succeeds if its deterministic policy reaches the goal without touching lava in more than half of its
+last ten evaluations. In brackets: the mean success rate over those evaluations and all seeds."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table to read: sentences before it, parts (a heading and lines of cells, first the names), a note."""
+
+    title: str
+    intro: list[str]
+    parts: list[tuple[str, list[list[str]]]]
+    note: str
+
+
+def make(grid: Grid, experiment: str, table: pd.DataFrame) -> tuple[pd.DataFrame, Sheet]:
+    """The table that the experiment's `outputs` ask for, as data and to read."""
+    if "success_table" in grid.params["experiments"][experiment]["outputs"]:
+        rows = successes(grid, experiment, table)
+        return rows, _success_sheet(grid, experiment, rows)
+    rows = final_scores(grid, experiment, table)
+    return rows, _scores_sheet(grid, experiment, rows, table)
 
 
 def final_scores(grid: Grid, experiment: str, table: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +134,7 @@ def successes(grid: Grid, experiment: str, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def success_markdown(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.DataFrame) -> str:
+def _success_sheet(grid: Grid, experiment: str, rows: pd.DataFrame) -> Sheet:
     envs = list(dict.fromkeys(rows["env"]))
     lines = [["method", *map(env_name, envs)]]
     for label in dict.fromkeys(rows["label"]):
@@ -123,7 +144,7 @@ def success_markdown(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.
             text = "not run" if cell.empty else _success_cell(cell.iloc[0])
             cells.append(text)
         lines.append(cells)
-    return _document(grid, experiment, rows, [("", lines)], SUCCESS_NOTE)
+    return _sheet(grid, experiment, rows, [("", lines)], SUCCESS_NOTE)
 
 
 def _success_cell(row: pd.Series) -> str:
@@ -131,7 +152,7 @@ def _success_cell(row: pd.Series) -> str:
     return f"{row['successes']}/{row['seeds']} ({row['mean_success_rate']:.2f}{short})"
 
 
-def scores_markdown(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.DataFrame) -> str:
+def _scores_sheet(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.DataFrame) -> Sheet:
     settings = curves.present(table, plan(grid, experiment))
     against = reference(settings).label
     parts = []
@@ -154,13 +175,13 @@ def scores_markdown(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.D
                 ]
             )
         better = "lower is better" if lower_is_better(metric) else "higher is better"
-        parts.append((f"## {metric_name(metric)} ({better})", lines))
+        parts.append((f"{metric_name(metric)} ({better})", lines))
         overall = _overall(table, settings, metric)
         if overall:
             parts.append(
                 ("", [["over all environments", f"P(better than {against})", "95 % interval"], *overall])
             )
-    return _document(grid, experiment, rows, parts, SCORES_NOTE.format(reference=against))
+    return _sheet(grid, experiment, rows, parts, SCORES_NOTE.format(reference=against))
 
 
 def _overall(table: pd.DataFrame, settings: list[Setting], metric: str) -> list[list[str]]:
@@ -185,27 +206,25 @@ def _overall(table: pd.DataFrame, settings: list[Setting], metric: str) -> list[
 
 def number(value: float) -> str:
     """Four significant digits, thousands whole."""
+    value += 0.0  # no "-0"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _document(
-    grid: Grid, experiment: str, rows: pd.DataFrame, parts: list[tuple[str, list[list[str]]]], note: str
-) -> str:
-    steps = sorted(set(rows["steps"]))
-    text = [f"# {grid.params['experiments'][experiment]['title']}", ""]
-    text += [f"Scale `{grid.scale}`, last evaluation at step {' / '.join(map(str, steps))}.", ""]
+def _sheet(grid: Grid, experiment: str, rows: pd.DataFrame, parts: list, note: str) -> Sheet:
+    steps = " / ".join(str(step) for step in sorted(set(rows["steps"])))
+    intro = [f"Scale {grid.scale}, last evaluation at step {steps}."]
     left_out = environments_left_out(grid, experiment)
     if left_out:
-        text += [f"Not run at this scale: {', '.join(map(env_name, left_out))}.", ""]
-    for heading, lines in parts:
-        text += [heading, ""] if heading else []
-        text += [
-            markdown_row(lines[0]),
-            markdown_row(["---"] * len(lines[0])),
-            *map(markdown_row, lines[1:]),
-            "",
-        ]
-    return "\n".join([*text, *note.splitlines(), ""])
+        intro.append(f"Not run at this scale: {', '.join(map(env_name, left_out))}.")
+    return Sheet(grid.params["experiments"][experiment]["title"], intro, parts, note)
+
+
+def to_markdown(sheet: Sheet) -> str:
+    text = [f"# {sheet.title}", "", *sheet.intro, ""]
+    for heading, (names, *lines) in sheet.parts:
+        text += [f"## {heading}", ""] if heading else []
+        text += [markdown_row(names), markdown_row(["---"] * len(names)), *map(markdown_row, lines), ""]
+    return "\n".join([*text, sheet.note, ""])
 
 
 def markdown_row(cells: list[str]) -> str:
