@@ -46,9 +46,10 @@ class Spaces:
             raise UserError(f"the action space of {env} is unbounded; bound it with gymnasium.wrappers.RescaleAction")
         low, high = observation.low.astype(np.float64), observation.high.astype(np.float64)
         bounded = (np.abs(low) < LARGEST_BOUND) & (np.abs(high) < LARGEST_BOUND) & (high > low)
+        low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
         return cls(
-            np.where(bounded, (low + high) / 2, 0.0).astype(np.float32),
-            np.where(bounded, (high - low) / 2, 1.0).astype(np.float32),
+            ((low + high) / 2).astype(np.float32),
+            ((high - low) / 2).astype(np.float32),
             ((action.low + action.high) / 2).astype(np.float32),
             ((action.high - action.low) / 2).astype(np.float32),
         )
