@@ -54,6 +54,19 @@ def sigmoid(x):
     return HALF + HALF * tanh(HALF * x)
 
 
+@njit("void(float32[:,:], float32[:,:], float32[:,:], float32[:,::1])", **_OPTIONS)
+def join(first, second, third, out):
+    """Columns side by side."""
+    middle, last = first.shape[1], first.shape[1] + second.shape[1]
+    for i in range(out.shape[0]):
+        for j in range(first.shape[1]):
+            out[i, j] = first[i, j]
+        for j in range(second.shape[1]):
+            out[i, middle + j] = second[i, j]
+        for j in range(third.shape[1]):
+            out[i, last + j] = third[i, j]
+
+
 @njit("void(float32[:,::1], float32[::1])", **_OPTIONS)
 def bias_relu(x, bias):
     for i in range(x.shape[0]):
@@ -92,7 +105,9 @@ def critic_head(hidden, bias, weight, head_bias, q):
     "float32[:,::1], float32[::1], float32[:,::1])",
     **_OPTIONS,
 )
-def critic_head_backward(hidden, weight, q_gradient, gradient, weight_gradient, head_bias_gradient, bias_gradient):
+def critic_head_backward(
+    hidden, weight, q_gradient, gradient, weight_gradient, head_bias_gradient, bias_gradient
+):
     """From the gradient of q to that before the second ReLU, and of the parameters of `critic_head`."""
     weight_gradient[:] = ZERO
     bias_gradient[:] = ZERO
@@ -147,12 +162,15 @@ def action(x, bias):
             x[i, j] = tanh(x[i, j] + bias[j])
 
 
-@njit("void(float32[:,::1], float32[:,::1])", **_OPTIONS)
-def smooth(x, noise):
-    """clip(x + noise, -1, 1), in place."""
+@njit("void(float32[:,::1], float32[:,::1], float32, float32)", **_OPTIONS)
+def smooth(x, noise, scale, limit):
+    """clip(x + clip(scale noise, -limit, limit), -1, 1), in place."""
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
-            y = x[i, j] + noise[i, j]
+            e = scale * noise[i, j]
+            e = limit if e > limit else e
+            e = -limit if e < -limit else e
+            y = x[i, j] + e
             y = ONE if y > ONE else y
             x[i, j] = -ONE if y < -ONE else y
 
@@ -173,7 +191,10 @@ def action_backward(gradient, x, bias_gradient):
 # reset j, update size + j, candidate 2 size + j. Column block t of `hidden` is the state before step t.
 
 
-@njit("void(float32[:,::1], float32[:,::1], float32[::1], float32[::1], float32[:,::1], int64, int64)", **_OPTIONS)
+@njit(
+    "void(float32[:,::1], float32[:,::1], float32[::1], float32[::1], float32[:,::1], int64, int64)",
+    **_OPTIONS,
+)
 def gru_forward(inputs, states, input_bias, state_bias, hidden, begin, batch):
     """One step. `inputs` become the gates' values; the candidate rows of `states` get their bias."""
     size = hidden.shape[0]
@@ -220,7 +241,11 @@ def gru_backward(inputs, states, hidden, gradient, input_bias_gradient, state_bi
             sum_z += d_z
             sum_n += d_n
             sum_inner += d_inner
-        for row, total, inner in ((j, sum_r, sum_r), (size + j, sum_z, sum_z), (2 * size + j, sum_n, sum_inner)):
+        for row, total, inner in (
+            (j, sum_r, sum_r),
+            (size + j, sum_z, sum_z),
+            (2 * size + j, sum_n, sum_inner),
+        ):
             input_bias_gradient[row] += total
             state_bias_gradient[row] += inner
 

@@ -1,7 +1,8 @@
 """Networks of TD3 and Context TD3 as `etmdp.agents.fast_update` runs them: storage, forward and backward passes.
 
-Buffers are allocated once, for one batch size. Products go to torch, the rest to the kernels of fast_kernels.py.
-Methods hand out their buffers: what one returns lasts until its next call.
+Products go to torch, the rest to the kernels of fast_kernels.py. Buffers are made once, for one batch size. Those of
+hidden layers are in a `memory` that networks may share if one is done before the next begins: the less memory, the
+more of it stays in the cache. Results of `forward` are buffers of the network's own and last until its next call.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -47,7 +49,14 @@ def critic_blocks(critic: nn.Module) -> Blocks:
 
 
 def actor_blocks(actor: nn.Module) -> Blocks:
-    names = {"w1": "0.weight", "b1": "0.bias", "w2": "2.weight", "b2": "2.bias", "w3": "4.weight", "b3": "4.bias"}
+    names = {
+        "w1": "0.weight",
+        "b1": "0.bias",
+        "w2": "2.weight",
+        "b2": "2.bias",
+        "w3": "4.weight",
+        "b3": "4.bias",
+    }
     return _single_blocks(actor, {part: f"layers.{name}" for part, name in names.items()}, "actor", {"w1"})
 
 
@@ -103,26 +112,39 @@ def _padded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
+def _carve(memory: Tensor, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Buffers one after the other in `memory`."""
+    sizes = [math.prod(shape) for shape in shapes]
+    begins = [sum(map(_padded, sizes[:i])) for i in range(len(sizes))]
+    return [memory[i : i + size].view(shape) for i, size, shape in zip(begins, sizes, shapes, strict=True)]
+
+
 class Critics:
     """n critics on the same inputs. Without `gradients`, those of the parameters go to a scratch place."""
 
-    def __init__(self, weights: Tensors, gradients: Tensors | None, batch: int) -> None:
+    def __init__(self, weights: Tensors, gradients: Tensors | None, batch: int, memory: Tensor) -> None:
         self.count, second, hidden = weights["w2"].shape
         self.w, self.g = weights, gradients or {part: torch.zeros_like(w) for part, w in weights.items()}
-        self.hidden_1, self.gradient_1 = torch.zeros(2, batch, self.count * hidden)
-        self.hidden_2, self.gradient_2 = torch.zeros(2, self.count, batch, second)
+        first, second = (batch, self.count * hidden), (self.count, batch, second)
+        self.hidden_1, self.hidden_2, self.gradient_2, self.gradient_1 = _carve(
+            memory, first, second, second, first
+        )
         self.q, self.q_gradient = torch.zeros(2, self.count, batch).numpy()
         # Per critic: its matrix, that matrix's gradient, and its columns of the first hidden layer.
         split = (x.split(hidden, 1) for x in (self.hidden_1, self.gradient_1))
-        self._parts = list(zip(self.w["w2"], self.g["w2"], *split, self.hidden_2, self.gradient_2, strict=True))
+        self._parts = list(
+            zip(self.w["w2"], self.g["w2"], *split, self.hidden_2, self.gradient_2, strict=True)
+        )
         b1, b2, w3, b3 = (self.w[part].numpy() for part in ("b1", "b2", "w3", "b3"))
         db1, db2, dw3, db3 = (self.g[part].numpy() for part in ("b1", "b2", "w3", "b3"))
-        h1, dh1, h2, dh2 = (x.numpy() for x in (self.hidden_1, self.gradient_1, self.hidden_2, self.gradient_2))
+        h1, dh1, h2, dh2 = (
+            x.numpy() for x in (self.hidden_1, self.gradient_1, self.hidden_2, self.gradient_2)
+        )
         self._first, self._first_backward = (h1, b1), (dh1, h1, db1)
         self._head = (h2, b2, w3, b3, self.q)
         self._head_backward = (h2, w3, self.q_gradient, dh2, dw3, db3, db2)
 
-    def forward(self, inputs: Tensor):
+    def forward(self, inputs: Tensor) -> np.ndarray:
         """Q of each critic, one row each."""
         torch.mm(inputs, self.w["w1"], out=self.hidden_1)
         kernels.bias_relu(*self._first)
@@ -144,36 +166,43 @@ class Critics:
         return self.gradient_1
 
 
-def first_critic(weights: Tensors, batch: int) -> Critics:
+def first_critic(weights: Tensors, batch: int, memory: Tensor) -> Critics:
     """The first of the twin critics by itself, to go through, not to train."""
     hidden = weights["w2"].shape[2]
     parts = {part: weights[part][:1] for part in ("w2", "b2", "w3", "b3")}
-    return Critics(parts | {"w1": weights["w1"][:, :hidden], "b1": weights["b1"][:hidden]}, None, batch)
+    return Critics(
+        parts | {"w1": weights["w1"][:, :hidden], "b1": weights["b1"][:hidden]}, None, batch, memory
+    )
 
 
 class Actor:
     """tanh of a two-layer network."""
 
-    def __init__(self, weights: Tensors, gradients: Tensors, batch: int) -> None:
+    def __init__(self, weights: Tensors, gradients: Tensors, batch: int, memory: Tensor) -> None:
         self.w, self.g = weights, gradients
-        second, hidden = weights["w2"].shape
-        self.hidden_1, self.gradient_1 = torch.zeros(2, batch, hidden)
-        self.hidden_2, self.gradient_2 = torch.zeros(2, batch, second)
+        second, first = ((batch, size) for size in weights["w2"].shape)
+        self.hidden_1, self.hidden_2, self.gradient_2, self.gradient_1 = _carve(
+            memory, first, second, second, first
+        )
         self.action, self.action_gradient = torch.zeros(2, batch, len(weights["w3"]))
         self._forward, self._backward = [], []
-        layers = ((self.hidden_1, self.gradient_1), (self.hidden_2, self.gradient_2), (self.action, self.action_gradient))
+        layers = (
+            (self.hidden_1, self.gradient_1),
+            (self.hidden_2, self.gradient_2),
+            (self.action, self.action_gradient),
+        )
         for part, (values, gradient) in zip(("b1", "b2", "b3"), layers, strict=True):
             self._forward.append((values.numpy(), self.w[part].numpy()))
             self._backward.append((gradient.numpy(), values.numpy(), self.g[part].numpy()))
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> np.ndarray:
         torch.mm(inputs, self.w["w1"], out=self.hidden_1)
         kernels.bias_relu(*self._forward[0])
         torch.mm(self.hidden_1, self.w["w2"].t(), out=self.hidden_2)
         kernels.bias_relu(*self._forward[1])
         torch.mm(self.hidden_2, self.w["w3"].t(), out=self.action)
         kernels.action(*self._forward[2])
-        return self.action
+        return self._forward[2][0]
 
     def backward(self, inputs: Tensor) -> Tensor:
         """From `action_gradient` to the gradients of all parameters, and that before the first ReLU."""
@@ -191,18 +220,19 @@ class Actor:
 class GRU:
     """The last state of a GRU; features in rows, the batch of one step after the other in columns."""
 
-    def __init__(self, weights: Tensors, gradients: Tensors, batch: int, length: int) -> None:
+    def __init__(self, weights: Tensors, gradients: Tensors, batch: int, memory: Tensor, length: int) -> None:
         self.w, self.g, self.batch, self.length = weights, gradients, batch, length
         size = len(weights["w_state"])
-        self.inputs, self.states = torch.zeros(2, 3 * size, length * batch)
+        self.inputs, self.states = _carve(memory, *[(3 * size, length * batch)] * 2)
         self.hidden = torch.zeros(size, (length + 1) * batch)  # the first batch of columns stays zero
         self.gradient = torch.zeros(size, batch)
         self._state_columns, self._hidden_columns = self.states.split(batch, 1), self.hidden.split(batch, 1)
+        self._result = self._hidden_columns[-1].t().numpy()
         x, s, h, g = (value.numpy() for value in (self.inputs, self.states, self.hidden, self.gradient))
         self._forward = (x, s, self.w["b_in"].numpy(), self.w["b_state"].numpy(), h)
         self._backward = (x, s, h, g, self.g["b_in"].numpy(), self.g["b_state"].numpy())
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: Tensor) -> np.ndarray:
         """`rows` are those of step 0, of step 1, ...; returns (batch, size)."""
         torch.mm(self.w["w_in"].t(), rows.t(), out=self.inputs)
         self._state_columns[0].zero_()
@@ -210,7 +240,7 @@ class GRU:
             if t:
                 torch.mm(self.w["w_state"].t(), self._hidden_columns[t], out=self._state_columns[t])
             kernels.gru_forward(*self._forward, t * self.batch, self.batch)
-        return self._hidden_columns[-1].t()
+        return self._result
 
     def backward(self, rows: Tensor) -> None:
         """From `gradient`, of the last state, to the gradients of all parameters."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,62 +48,76 @@ def _not_covered(agent: OffPolicyAgent) -> str:
 
 
 class FastUpdate:
-    """`update` of an agent with the same batches and noise. Without context, z is an empty tuple."""
+    """`update` of an agent, with the same batches and noise. Without a context, z has no columns."""
 
     def __init__(self, agent: OffPolicyAgent) -> None:
         self.agent, self.losses = agent, agent.losses.numpy()
         self.with_context, self.shared = agent.context_length > 0, getattr(agent, "shared", False)
         net, batch = agent.networks, agent.batch_size
-        actor_parts, critic_parts = {"actor": fast.actor_blocks(net["actor"])}, {"critic": fast.critic_blocks(net["critic"])}
+        actor_parts = {"actor": fast.actor_blocks(net["actor"])}
+        critic_parts = {"critic": fast.critic_blocks(net["critic"])}
         if self.with_context:
             # A shared encoder has one name among the parameters, that of its first appearance.
             prefix = "actor_encoder" if self.shared else "critic_encoder"
             critic_parts["encoder"] = fast.encoder_blocks(net["critic_encoder"], prefix)
             if not self.shared:
                 actor_parts["encoder"] = fast.encoder_blocks(net["actor_encoder"], "actor_encoder")
-        self.of_actor, self.of_critic = fast.Store(agent, "actor", actor_parts), fast.Store(agent, "critic", critic_parts)
+        self.of_actor, self.of_critic = (
+            fast.Store(agent, "actor", actor_parts),
+            fast.Store(agent, "critic", critic_parts),
+        )
 
-        def pair(build, store: fast.Store, group: str, *sizes: int):
+        def pair(build, store: fast.Store, group: str, *sizes):
             """The network and its target."""
             return (build(w[group], store.gradients[group], *sizes) for w in (store.weights, store.targets))
 
-        self.actor, self.target_actor = pair(fast.Actor, self.of_actor, "actor", batch)
-        self.critic, self.target_critic = pair(fast.Critics, self.of_critic, "critic", batch)
-        self.first_critic = fast.first_critic(self.of_critic.weights["critic"], batch)
+        memory = torch.empty(4 * batch * sum(agent.hidden_sizes) + 8 * fast.ALIGNMENT)
+        for_first, for_actor = memory.chunk(2)  # these two work at the same time
+        self.actor, self.target_actor = pair(fast.Actor, self.of_actor, "actor", batch, for_actor)
+        self.critic, self.target_critic = pair(fast.Critics, self.of_critic, "critic", batch, memory)
+        w1, state, action = self.critic.w["w1"], agent.spaces.observation_size, agent.spaces.action_size
+        self.first_critic = fast.first_critic(self.critic.w, batch, for_first)
         self.first_critic.q_gradient[:] = -1 / batch  # of the actor's loss, minus the mean
         if self.with_context:
-            sizes = (batch, agent.context_length)
+            length = agent.context_length
+            memory = torch.empty(6 * agent.context_size * length * batch + 2 * fast.ALIGNMENT)
+            sizes = (batch, memory, length)
             self.encoder, self.target_encoder = pair(fast.GRU, self.of_critic, "encoder", *sizes)
             if not self.shared:
-                self.actor_encoder, self.target_actor_encoder = pair(fast.GRU, self.of_actor, "encoder", *sizes)
-        # Where the inputs of the critics have the action, and the context; of the actor, the context.
-        state, action = agent.spaces.observation_size, agent.spaces.action_size
-        first_hidden = agent.hidden_sizes[0]
-        self.w_action = self.of_critic.weights["critic"]["w1"][state : state + action, :first_hidden]
-        self.w_context = self.of_critic.weights["critic"]["w1"][state + action :]
-        self.w_actor_context = self.of_actor.weights["actor"]["w1"][state:]
+                self.actor_encoder, self.target_actor_encoder = pair(
+                    fast.GRU, self.of_actor, "encoder", *sizes
+                )
+        self.w_action = self.first_critic.w["w1"][state : state + action]
+        self.w_context, self.w_actor_context = w1[state + action :], self.actor.w["w1"][state:]
+        # Memory from the system, in the middle of an update, would cost more than most of its kernels.
+        self.noise, self.nothing = torch.empty(batch, action), np.empty((batch, 0), np.float32)
+        self.actor_inputs, self.critic_inputs = (
+            torch.empty(batch, len(self.actor.w["w1"])),
+            torch.empty(batch, len(w1)),
+        )
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> None:
-        s, a, r, s_next, live, history, next_history = batch
-        agent = self.agent
+        agent, rows, next_rows = self.agent, None, None
+        s, a, r, s_next, live = (x.numpy() for x in batch[:5])
+        z_a = z_c = z_a_next = z_c_next = self.nothing
         agent.updates += 1
         actor_too = agent.updates % agent.policy_delay == 0
-        rows = z_a = z_c = z_a_next = z_c_next = ()
 
         if self.with_context:
-            rows, next_rows = _step_by_step(history), _step_by_step(next_history)
-            z_c_next = z_a_next = (self.target_encoder.forward(next_rows),)
+            rows, next_rows = _step_by_step(batch.history), _step_by_step(batch.next_history)
+            z_a_next = z_c_next = self.target_encoder.forward(next_rows)
             if not self.shared:
-                z_a_next = (self.target_actor_encoder.forward(next_rows),)
-            z_c = (self.encoder.forward(rows),)
-        a_next = self.target_actor.forward(torch.cat((s_next, *z_a_next), 1))
-        kernels.smooth(a_next.numpy(), agent.smoothing_noise(a).numpy())
-        q_next = self.target_critic.forward(torch.cat((s_next, a_next, *z_c_next), 1))
+                z_a_next = self.target_actor_encoder.forward(next_rows)
+            z_c = self.encoder.forward(rows)
+        a_next = self.target_actor.forward(self._for_actor(s_next, z_a_next))
+        torch.randn(self.noise.shape, generator=agent.generator, out=self.noise)
+        kernels.smooth(a_next, self.noise.numpy(), agent.target_noise, agent.target_noise_clip)
+        q_next = self.target_critic.forward(self._for_critic(s_next, a_next, z_c_next))
 
-        inputs = torch.cat((s, a, *z_c), 1)
+        inputs = self._for_critic(s, a, z_c)
         q = self.critic.forward(inputs)
-        kernels.td_error(q, q_next, r.numpy(), live.numpy(), agent.discount, self.critic.q_gradient, self.losses)
+        kernels.td_error(q, q_next, r, live, agent.discount, self.critic.q_gradient, self.losses)
         gradient = self.critic.backward(inputs)
         if self.with_context:
             torch.mm(self.w_context, gradient.t(), out=self.encoder.gradient)
@@ -112,11 +127,11 @@ class FastUpdate:
 
         if actor_too:
             if self.with_context:
-                z_c = z_a = (self.encoder.forward(rows),)
+                z_a = z_c = self.encoder.forward(rows)
                 if not self.shared:
-                    z_a = (self.actor_encoder.forward(rows),)
-            inputs = torch.cat((s, *z_a), 1)
-            q = self.first_critic.forward(torch.cat((s, self.actor.forward(inputs), *z_c), 1))
+                    z_a = self.actor_encoder.forward(rows)
+            inputs = self._for_actor(s, z_a)
+            q = self.first_critic.forward(self._for_critic(s, self.actor.forward(inputs), z_c))
             kernels.actor_loss(q, self.losses)
             gradient = self.first_critic.backward(None)
             torch.mm(gradient, self.w_action.t(), out=self.actor.action_gradient)
@@ -125,6 +140,14 @@ class FastUpdate:
                 torch.mm(self.w_actor_context, gradient.t(), out=self.actor_encoder.gradient)
                 self.actor_encoder.backward(rows)
             self.of_actor.adam(with_targets=True)
+
+    def _for_actor(self, state: np.ndarray, context: np.ndarray) -> Tensor:
+        kernels.join(state, context, self.nothing, self.actor_inputs.numpy())
+        return self.actor_inputs
+
+    def _for_critic(self, state: np.ndarray, action: np.ndarray, context: np.ndarray) -> Tensor:
+        kernels.join(state, action, context, self.critic_inputs.numpy())
+        return self.critic_inputs
 
 
 def _step_by_step(history: Tensor) -> Tensor:

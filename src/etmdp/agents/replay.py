@@ -29,7 +29,12 @@ class Replay:
     """
 
     def __init__(
-        self, capacity: int, observation_size: int, action_size: int, context_length: int = 0, device: str = "cpu"
+        self,
+        capacity: int,
+        observation_size: int,
+        action_size: int,
+        context_length: int = 0,
+        device: str = "cpu",
     ) -> None:
         self.capacity, self.context_length = capacity, context_length
         self.columns = [observation_size, action_size, 1, observation_size, 1]
@@ -54,13 +59,14 @@ class Replay:
         index = torch.randint(len(self), (size,), generator=generator, device=self.rows.device)
         if self.context_length == 0:
             return Batch(*self.rows.index_select(0, index).split(self.columns, 1))
-        # Rows index - L .. index, oldest first; `valid` masks those of earlier episodes.
-        places = index[:, None] - self.back
+        # Rows index - L .. index, oldest first; `valid` masks those of earlier episodes. The steps are the outer
+        # dimension in memory, so that a recurrent network finds the batch of a step in one piece.
+        places = index - self.back[:, None]
         oldest = self.stored % self.capacity if self.stored > self.capacity else 0
         reach = torch.minimum(self.age[index], (index - oldest) % self.capacity)
-        valid = self.back <= reach[:, None]
+        valid = self.back[:, None] <= reach
         window = self.rows.index_select(0, (places % self.capacity).flatten())
-        window = window.view(size, self.context_length + 1, -1)
+        window = window.view(self.context_length + 1, size, -1)
         # where, not a product: rows never written may hold NaN.
-        past = torch.where(valid[:, :, None], window[:, :, : self.history_columns], 0.0)
-        return Batch(*window[:, -1].split(self.columns, 1), past[:, :-1], past[:, 1:])
+        past = torch.where(valid[:, :, None], window[:, :, : self.history_columns], 0.0).transpose(0, 1)
+        return Batch(*window[-1].split(self.columns, 1), past[:, :-1], past[:, 1:])
