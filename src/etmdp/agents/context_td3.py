@@ -32,7 +32,13 @@ class ContextTD3(OffPolicyAgent):
     """
 
     def __init__(
-        self, *args: Any, encoder: str, context: str, context_size: int, context_length: int, **kwargs: Any
+        self,
+        *args: Any,
+        encoder: str = "gru",
+        context: str = "separate",
+        context_size: int = 30,
+        context_length: int = 7,
+        **kwargs: Any,
     ) -> None:
         if encoder not in ENCODERS:
             raise UserError(f"encoder is {encoder!r}; allowed: {', '.join(ENCODERS)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from etmdp.errors import UserError
 from etmdp.exploration import Exploration
 from etmdp.spaces import Spaces
 
+DEFAULT_EXPLORATION = {"correlation": 0.0, "scale": 0.1, "warmup_steps": 1000}
+
 
 class OffPolicyAgent:
     """An agent that learns one batch per environment step, after a warm-up.
@@ -25,7 +27,7 @@ class OffPolicyAgent:
 
     Args:
         spaces: the environment's, from `Spaces.of(env)`.
-        exploration: correlation, scale and warmup_steps of `Exploration`.
+        exploration: arguments of `Exploration`; by default white noise after 1000 random steps.
         seed: of weights, noise and batches.
         device: where networks and replay live.
     """
@@ -33,22 +35,24 @@ class OffPolicyAgent:
     def __init__(
         self,
         spaces: Spaces,
-        exploration: dict[str, Any],
+        exploration: dict[str, Any] | None = None,
         seed: int = 0,
         device: str = "cpu",
         *,
-        hidden_sizes: list[int],
-        learning_rate: float,
-        batch_size: int,
-        discount: float,
-        target_rate: float,
-        target_noise: float,
-        target_noise_clip: float,
-        policy_delay: int,
-        replay_size: int,
-        fast_update: bool,
+        hidden_sizes: Sequence[int] = (256, 256),
+        learning_rate: float = 0.0003,
+        batch_size: int = 256,
+        discount: float = 0.99,
+        target_rate: float = 0.005,
+        target_noise: float = 0.2,
+        target_noise_clip: float = 0.5,
+        policy_delay: int = 2,
+        replay_size: int = 1_000_000,
+        fast_update: bool = True,
         context_length: int = 0,
     ) -> None:
+        exploration = DEFAULT_EXPLORATION if exploration is None else exploration
+        hidden_sizes = list(hidden_sizes)
         self.spaces, self.device, self.batch_size = spaces, device, batch_size
         self.discount, self.target_rate, self.policy_delay = discount, target_rate, policy_delay
         self.target_noise, self.target_noise_clip = target_noise, target_noise_clip
