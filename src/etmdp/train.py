@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import shutil
@@ -125,8 +126,10 @@ def make_agent(config: RunConfig, spaces: Spaces, device: str) -> Any:
     if config.algorithm not in ALGORITHMS:
         raise UserError(f"there is no algorithm {config.algorithm!r}; there are {', '.join(ALGORITHMS)}")
     maker = ALGORITHMS[config.algorithm]
+    # Algorithms that solve the constrained problem itself must know its budget.
+    constraint = {"budget": config.budget} if "budget" in inspect.signature(maker).parameters else {}
     try:
-        return maker(spaces, exploration, config.seed, device, **config.agent)
+        return maker(spaces, exploration, config.seed, device, **config.agent, **constraint)
     except TypeError as error:
         raise UserError(f"the hyper-parameters of {config.env}/{config.method} do not fit {config.algorithm}: {error}") from error
 
