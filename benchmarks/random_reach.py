@@ -1,4 +1,4 @@
-"""How often a random agent reaches the goal before any lava, by map and by kind of noise: why exploration is correlated.
+"""How often a random agent reaches the goal before any lava: why exploration is correlated and wide.
 
 python benchmarks/random_reach.py [EPISODES]    writes benchmarks/results/random_reach.md
 """
