@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -76,19 +77,20 @@ def test_a_missing_result_is_made_again_the_same(made):
 
 
 def test_a_failing_run_is_told_and_harms_no_other(fresh):
-    fresh.change("environments.nav_easy.id", "etmdp/Nowhere-v0")
+    fresh.change("environments.maze_1.id", "etmdp/Nowhere-v0")
     output = fresh.snakemake(ok=False)
     assert output.count("Trying to restart job") == 1
     assert "etmdp: error: " in output  # its log is shown
     assert "Nowhere" in output
-    assert [name.split("/")[0] for name in fresh.finished()] == ["maze_1"]
-    assert (fresh.root / "results/smoke/figures/mazes.png").exists()
+    assert [name.split("/")[0] for name in fresh.finished()] == ["nav_easy"]
+    assert (fresh.root / "results/smoke/tables/success_rate.csv").exists()
+    assert not (fresh.root / "results/smoke/curves/mazes.csv").exists()
     status = fresh.run("etmdp", "status")
     assert "1 of 2 runs done, 1 failed" in status
     assert "Nowhere" in status
 
     done = fresh.finished()
-    fresh.change("environments.nav_easy.id", "etmdp/NavEasy-v0")
+    fresh.change("environments.maze_1.id", "etmdp/Maze1-v0")
     fresh.snakemake()
     assert done.items() <= fresh.finished().items()
     assert len(fresh.finished()) == 2
@@ -100,7 +102,7 @@ def test_a_killed_workflow_continues_where_it_was(fresh):
     # Without the checkpoint's usual pause of a minute this would take long to test.
     train = fresh.root / "workflow/rules/train.smk"
     train.write_text(train.read_text().replace("etmdp train", "etmdp train --checkpoint-every 0.2"))
-    env = os.environ | {"PATH": f"{Path(os.sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     driver = subprocess.Popen(
         ["snakemake", "--cores", "2"],
         cwd=fresh.root,
@@ -141,7 +143,7 @@ def test_a_mistake_in_params_is_one_sentence_before_any_job(fresh, path, value, 
     assert not (fresh.root / "results").exists()
 
 
-@pytest.mark.parametrize("setting", ["scale=paperr", "scales=paper"])
+@pytest.mark.parametrize("setting", ["scale=smokee", "scales=smoke"])
 def test_a_mistake_in_config_is_one_sentence(fresh, setting):
     output = fresh.snakemake("--config", setting, ok=False)
     assert "did you mean" in output or "--config knows only `scale`" in output
