@@ -15,7 +15,7 @@ _HOMES = {
     "load_policy": "etmdp.agents",
     "Spaces": "etmdp.spaces",
     "learn": "etmdp.train",
-    "evaluate": "etmdp.evaluate",
+    "evaluate": "etmdp.evaluation",
     "UserError": "etmdp.errors",
 }
 __all__ = list(_HOMES)  # noqa: PLE0605

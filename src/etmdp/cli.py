@@ -73,7 +73,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     from etmdp.agents import load_policy
     from etmdp.config import RunConfig
     from etmdp.envs import make_evaluation_env
-    from etmdp.evaluate import evaluate
+    from etmdp.evaluation import evaluate
 
     if args.episodes < 1:
         raise UserError(f"--episodes is {args.episodes}, must be at least 1")

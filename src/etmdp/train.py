@@ -23,7 +23,7 @@ from etmdp.config import RunConfig
 from etmdp.envs import make_evaluation_env, make_training_env
 from etmdp.envs.early_termination import step_cost
 from etmdp.errors import UserError
-from etmdp.evaluate import evaluate
+from etmdp.evaluation import evaluate
 from etmdp.files import exclusive, make_folder, write_atomically
 from etmdp.progress import Row, write_rows
 from etmdp.spaces import Spaces

@@ -10,7 +10,7 @@ import torch
 from etmdp.agents import TD3, ContextTD3
 from etmdp.agents.replay import Batch
 from etmdp.errors import UserError
-from etmdp.evaluate import evaluate
+from etmdp.evaluation import evaluate
 from etmdp.spaces import Spaces
 from etmdp.train import learn
 

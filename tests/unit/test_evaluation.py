@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from etmdp import EarlyTermination
-from etmdp.evaluate import evaluate
+from etmdp.evaluation import evaluate
 
 
 class Corridor(gym.Env):
