@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from etmdp.analysis import curves, stats
+from etmdp.analysis import stats
+from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import plan
 from etmdp.analysis.rules import ALIVE_BONUS, CLAIMS, Cell, Check, Claim
+from etmdp.analysis.stats import Statistic
 from etmdp.analysis.style import metric_name
 from etmdp.analysis.verdicts import MIN_SEEDS, Result, Verdict
 from etmdp.errors import UserError
@@ -31,31 +33,35 @@ SCORE_WORDS = {
 }
 
 
-def judge_all(grid: Grid, tables: Mapping[str, pd.DataFrame]) -> list[Verdict]:
+def judge_all(grid: Grid, curves: Mapping[str, Curves], exact: Mapping[str, pd.DataFrame]) -> list[Verdict]:
     """Judges every claim.
 
     Args:
-        tables: curves by experiment, as far as they exist; for `theory` its exact results.
+        curves: by experiment, as far as they exist.
+        exact: tables of exact results (`statement`, `instance`, `holds`) by experiment, as far as they exist.
     """
-    return [judge(claim, grid, tables) for claim in CLAIMS]
+    return [judge(claim, grid, exact if claim.statement else curves) for claim in CLAIMS]
 
 
-def judge(claim: Claim, grid: Grid, tables: Mapping[str, pd.DataFrame]) -> Verdict:
+def judge(claim: Claim, grid: Grid, results: Mapping[str, Any]) -> Verdict:
+    """Judges one claim on the results of its experiment: curves, or exact results for a theorem."""
     name = claim.experiment
-    head = {"id": claim.id, "says": claim.says, "experiment": name, "scale": grid.scale}
+    head: dict[str, Any] = {"id": claim.id, "says": claim.says, "experiment": name, "scale": grid.scale}
     if name not in grid.params["experiments"]:
         return Verdict(**head, verdict="not run", why=f"params.yaml has no experiment {name}")
     if name not in grid.experiments:
         return Verdict(
             **head, verdict="not run", why=f"the experiment {name} is off at the scale {grid.scale}"
         )
-    if name not in tables:
+    if name not in results:
         return Verdict(**head, verdict="not run", why=f"the experiment {name} has no results yet")
     if claim.statement is not None:
-        return Verdict(**head, **_exact(claim.statement, tables[name]))
+        return Verdict(**head, **_exact(claim.statement, results[name]))
+    data: Curves = results[name]
     settings = {Cell(*setting.key): setting for setting in plan(grid, name)}
-    counts = {cell: curves.seeds(tables[name], setting) for cell, setting in settings.items()}
-    checks = [[_check(c, tables[name], settings, counts) for c in group] for group in claim.requirements]
+    counts = {cell: data.seeds(setting.key) for cell, setting in settings.items()}
+    comparisons = sum(map(len, claim.requirements))
+    checks = [[_check(c, comparisons, data, settings, counts) for c in group] for group in claim.requirements]
     cells = list(dict.fromkeys(cell for group in claim.requirements for c in group for _, cell in c.terms))
     present = [cell for cell in cells if counts.get(cell)]
     missing = [cell for cell in cells if not counts.get(cell)]
@@ -68,7 +74,7 @@ def judge(claim: Claim, grid: Grid, tables: Mapping[str, pd.DataFrame]) -> Verdi
     )
 
 
-def _check(check: Check, table: pd.DataFrame, settings: dict, counts: dict) -> Result:
+def _check(check: Check, comparisons: int, table: Curves, settings: dict, counts: dict) -> Result:
     measure = f"{metric_name(check.metric)}, {SCORE_WORDS[check.score]}"
     cells = [cell for _, cell in check.terms]
     missing = [_path(cell) for cell in cells if not counts.get(cell)]
@@ -79,12 +85,12 @@ def _check(check: Check, table: pd.DataFrame, settings: dict, counts: dict) -> R
     statistic = _statistic(check, level)
     effect = float(statistic(*scores))
     fewest, planned = min(map(len, scores)), min(len(settings[cell].runs) for cell in cells)
-    steps = min(int(curves.steps(table, (c.env, c.method, c.variant))[-1]) for c in cells)
+    steps = min(int(table.steps((c.env, c.method, c.variant))[-1]) for c in cells)
     two = [weight for weight, _ in check.terms] in ([1, -1], [-1, 1])
-    better = stats.improvement(*(scores if check.terms[0][0] > 0 else scores[::-1])) if two else None
-    numbers = {
+    x, y = (scores[0], scores[-1]) if check.terms[0][0] > 0 else (scores[-1], scores[0])
+    numbers: dict[str, Any] = {
         "effect": effect,
-        "improvement": None if better is None else float(better),
+        "improvement": float(stats.improvement(x, y)) if two else None,
         "seeds": fewest,
         "steps": steps,
     }
@@ -96,20 +102,30 @@ def _check(check: Check, table: pd.DataFrame, settings: dict, counts: dict) -> R
         return Result(check.text, measure, "open", why, **numbers)
     status = HOLDS if lower > 0 else FAILS if upper < 0 else OPEN
     why = "the interval includes 0" if status == OPEN else ""
+    if status == FAILS and _interval_of_many(scores, statistic, comparisons)[1] >= 0:
+        status, why = OPEN, f"below 0, but not surely so among {comparisons} comparisons"
     if fewest < planned:
         why = "; ".join(filter(None, [why, f"only {fewest} of {planned} seeds"]))
     return Result(check.text, measure, STATUS[status], why, **numbers)
 
 
-def _curves(table: pd.DataFrame, cell: Cell, metric: str) -> np.ndarray:
+def _interval_of_many(scores: list[np.ndarray], statistic: Statistic, comparisons: int):
+    """One failing check refutes a claim, so of many checks one may not fail by chance: Bonferroni's interval.
+
+    Holding needs no such care, for all of them have to.
+    """
+    return stats.interval(scores, statistic, 1 - (1 - stats.CONFIDENCE) / comparisons)
+
+
+def _curves(table: Curves, cell: Cell, metric: str) -> np.ndarray:
     key = (cell.env, cell.method, cell.variant)
     if metric == "progress":
-        length = curves.values(table, key, "et_length")
-        return curves.values(table, key, "et_return") - ALIVE_BONUS[cell.env] * length
-    return curves.values(table, key, metric)
+        length = table.values(key, "et_length")
+        return table.values(key, "et_return") - ALIVE_BONUS[cell.env] * length
+    return table.values(key, metric)
 
 
-def _statistic(check: Check, level: float):
+def _statistic(check: Check, level: float) -> Statistic:
     """The check's number as a function of the scores of its cells; shares are means, everything else IQMs."""
     middle = stats.mean if check.score == "solved" else stats.iqm
     sign = (

@@ -14,6 +14,7 @@ from etmdp.params import hint
 if TYPE_CHECKING:
     import pandas as pd
 
+    from etmdp.analysis.curves import Curves
     from etmdp.grid import Grid
 
 
@@ -58,7 +59,8 @@ def add_parsers(subparsers: Any) -> None:
 def run_curves(args: argparse.Namespace) -> None:
     from etmdp.analysis import curves
 
-    _write({args.out: curves.to_csv(curves.build(_grid(args, args.experiment), args.experiment, args.runs))})
+    collected = curves.build(_grid(args, args.experiment), args.experiment, args.runs)
+    _write({args.out: curves.to_csv(collected.table)})
 
 
 def run_figure(args: argparse.Namespace) -> None:
@@ -85,10 +87,9 @@ def run_table(args: argparse.Namespace) -> None:
 
     grid, name = _grid(args, args.experiment), args.experiment
     outputs = grid.params["experiments"][name]["outputs"]
-    table = curves.read(args.curves, grid, name)
     if not {"success_table", "curves"} & set(outputs):
         raise UserError(f"experiments.{name}.outputs has no table; it has {', '.join(outputs)}")
-    rows, sheet = tables.make(grid, name, table)
+    rows, sheet = tables.make(grid, name, curves.read(args.curves, grid, name))
     kinds = {".csv": lambda: curves.to_csv(rows), ".md": lambda: tables.to_markdown(sheet).encode()}
     _write({path: _pick(kinds, path)() for path in args.out})
 
@@ -97,7 +98,7 @@ def run_claims(args: argparse.Namespace) -> None:
     from etmdp.analysis import claims, verdicts
 
     grid = _grid(args)
-    judged = claims.judge_all(grid, _tables(grid, args.curves))
+    judged = claims.judge_all(grid, *_results(grid, args.curves))
     kinds = {
         ".md": lambda: verdicts.to_markdown(grid, judged).encode(),
         ".json": lambda: _json(verdicts.to_json(judged)),
@@ -109,20 +110,19 @@ def run_metrics(args: argparse.Namespace) -> None:
     from etmdp.analysis import metrics
 
     grid = _grid(args)
-    tables = _tables(grid, args.curves)
-    trained = [name for name in grid.experiments if grid.runs(name)]
-    absent = [name for name in trained if name not in tables]
+    trained, _ = _results(grid, args.curves)
+    absent = [name for name in grid.experiments if grid.runs(name) and name not in trained]
     if absent:
         raise UserError(f"{args.curves / absent[0]}.csv is missing; make it with `etmdp curves {absent[0]}`")
-    _write({args.out: _json(metrics.summary(grid, {name: tables[name] for name in trained}))})
+    _write({args.out: _json(metrics.summary(grid, trained))})
 
 
 def run_report(args: argparse.Namespace) -> None:
     from etmdp.analysis import report
 
     grid = _grid(args)
-    tables = _tables(grid, args.results / "curves")
-    _write({args.out: report.build(grid, tables, args.results, args.runs).encode()})
+    page = report.build(grid, *_results(grid, args.results / "curves"), args.results, args.runs)
+    _write({args.out: page.encode()})
 
 
 def _grid(args: argparse.Namespace, experiment: str | None = None) -> Grid:
@@ -135,23 +135,19 @@ def _grid(args: argparse.Namespace, experiment: str | None = None) -> Grid:
     return grid
 
 
-def _tables(grid: Grid, folder: Path) -> dict[str, pd.DataFrame]:
-    """The results of each experiment that is on, as far as they are there."""
+def _results(grid: Grid, folder: Path) -> tuple[dict[str, Curves], dict[str, pd.DataFrame]]:
+    """The curves, and the exact results, of each experiment that is on, as far as they are there."""
     from etmdp.analysis import curves
     from etmdp.analysis.load import read_words
     from etmdp.analysis.rules import CLAIMS
 
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}; make the curves first")
-    exact = {claim.experiment for claim in CLAIMS if claim.statement}
-    tables = {}
-    for name in grid.experiments:
-        path = folder / f"{name}.csv"
-        if path.exists() and grid.runs(name):
-            tables[name] = curves.read(path, grid, name)
-        elif path.exists() and name in exact:
-            tables[name] = read_words(path, "make it again")
-    return tables
+    there = [name for name in grid.experiments if (folder / f"{name}.csv").exists()]
+    theorems = {claim.experiment for claim in CLAIMS if claim.statement}
+    trained = {name: curves.read(folder / f"{name}.csv", grid, name) for name in there if grid.runs(name)}
+    exact = {name: read_words(folder / f"{name}.csv", "make it again") for name in there if name in theorems}
+    return trained, exact
 
 
 def _pick(kinds: dict[str, Any], path: Path) -> Any:

@@ -12,10 +12,50 @@ from etmdp.errors import UserError
 from etmdp.grid import Grid
 
 WORDS = ("experiment", "env", "method", "variant", "label", "digest")
+Key = tuple[str, str, str]  # environment, method, variant
 COLUMNS = ("experiment", "env", "method", "variant", "label", "seed", "digest")
 
 
-def build(grid: Grid, experiment: str, runs: Path) -> pd.DataFrame:
+class Curves:
+    """The table, and its metrics as arrays (seeds, evaluations) by setting.
+
+    Args:
+        table: one row per run and evaluation, by setting, seed and step.
+        where: where it comes from, for messages.
+
+    Raises:
+        UserError: the seeds of a setting were not evaluated at the same steps, once each.
+    """
+
+    def __init__(self, table: pd.DataFrame, where: str = "the curves") -> None:
+        self.table = table
+        self._columns: dict[str, np.ndarray] = {}
+        self._rows: dict[Key, np.ndarray] = {}  # row numbers of each setting, seeds by evaluations
+        for key, rows in table.groupby(["env", "method", "variant"], sort=False).indices.items():
+            self._rows[key] = _by_seed(table.iloc[rows], rows, f"{where}: {'/'.join(key)}")
+
+    def present(self, settings: list[Setting]) -> list[Setting]:
+        """Those of the settings that have at least one run."""
+        return [setting for setting in settings if setting.key in self._rows]
+
+    def seeds(self, key: Key) -> int:
+        return len(self._rows.get(key, ()))
+
+    def steps(self, key: Key) -> np.ndarray:
+        """The steps at which a setting was evaluated."""
+        return self.values(key, "step")[0]
+
+    def values(self, key: Key, metric: str) -> np.ndarray:
+        """A metric of one setting, seeds by evaluations."""
+        if metric in self.table and metric not in self._columns:
+            self._columns[metric] = self.table[metric].to_numpy(dtype=np.float64)  # pandas takes long for it
+        values = self._columns[metric][self._rows[key]] if metric in self._columns else np.array([np.nan])
+        if np.isnan(values).any():
+            raise UserError(f"the runs of {'/'.join(key)} have not measured {metric!r} at every evaluation")
+        return values
+
+
+def build(grid: Grid, experiment: str, runs: Path) -> Curves:
     """Collects the runs of an experiment, in the order of params.yaml, then by seed and step.
 
     Raises:
@@ -34,16 +74,14 @@ def build(grid: Grid, experiment: str, runs: Path) -> pd.DataFrame:
             f"the experiment {experiment} has no runs at the scale {grid.scale}, so it has no curves"
         )
     # Concatenation keeps the columns in order of first appearance; a loss that a method lacks stays empty.
-    table = pd.concat(parts, ignore_index=True)
-    _check_steps(table, str(runs))
-    return table
+    return Curves(pd.concat(parts, ignore_index=True), str(runs))
 
 
 def to_csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, lineterminator="\n").encode()
 
 
-def read(path: Path, grid: Grid, experiment: str) -> pd.DataFrame:
+def read(path: Path, grid: Grid, experiment: str) -> Curves:
     """Reads a curves file back and checks that it belongs to these params and this scale."""
     remedy = f"make it again with `etmdp curves {experiment} --scale {grid.scale}`"
     table = read_numbers(path, remedy, text=WORDS)
@@ -66,47 +104,24 @@ def read(path: Path, grid: Grid, experiment: str) -> pd.DataFrame:
                 f"{path} has the run {'/'.join(map(str, row[1:]))}, which params.yaml does not plan for "
                 f"{experiment} at the scale {grid.scale}; {remedy}"
             )
-    _check_steps(table, str(path))
-    return table
+    return Curves(table, str(path))
 
 
-def values(table: pd.DataFrame, key: tuple[str, str, str], metric: str) -> np.ndarray:
-    """A metric of one setting as an array (seeds, evaluations); empty if the table lacks the setting."""
-    env, method, variant = key
-    rows = table[(table["env"] == env) & (table["method"] == method) & (table["variant"] == variant)]
-    if rows.empty:
-        return np.empty((0, 0))
-    if metric not in rows or rows[metric].isna().any():
-        raise UserError(f"the runs of {'/'.join(key)} have not measured {metric!r} at every evaluation")
-    return rows.pivot(index="seed", columns="step", values=metric).to_numpy()
+def _by_seed(setting: pd.DataFrame, numbers: np.ndarray, where: str) -> np.ndarray:
+    """The row numbers of a setting, one line per seed, by step.
 
-
-def steps(table: pd.DataFrame, key: tuple[str, str, str]) -> np.ndarray:
-    """The steps at which a setting was evaluated."""
-    env, method, variant = key
-    rows = table[(table["env"] == env) & (table["method"] == method) & (table["variant"] == variant)]
-    return np.unique(rows["step"].to_numpy())
-
-
-def present(table: pd.DataFrame, settings: list[Setting]) -> list[Setting]:
-    """The settings that the table has at least one run of."""
-    found = set(table[["env", "method", "variant"]].drop_duplicates().itertuples(index=False, name=None))
-    return [setting for setting in settings if setting.key in found]
-
-
-def seeds(table: pd.DataFrame, setting: Setting) -> int:
-    return len(values(table, setting.key, "step"))
-
-
-def _check_steps(table: pd.DataFrame, where: str) -> None:
-    """Seeds can be averaged only at steps that all of them were evaluated at, once each."""
-    if table.duplicated(["env", "method", "variant", "seed", "step"]).any():
-        raise UserError(f"{where}: a run has two evaluations at the same step; make the table again")
-    for key, setting in table.groupby(["env", "method", "variant"], sort=False):
-        grids = {seed: tuple(run["step"]) for seed, run in setting.groupby("seed")}
-        if len(set(grids.values())) > 1:
-            raise UserError(
-                f"{where}: the seeds of {'/'.join(key)} were evaluated at different steps ("
-                + "; ".join(f"seed {seed}: {len(at)} up to {at[-1]}" for seed, at in grids.items())
-                + "); train them with one setting"
-            )
+    Seeds can be averaged only at steps that all of them were evaluated at, once each.
+    """
+    seeds, steps = setting["seed"].to_numpy(), setting["step"].to_numpy()
+    order = np.lexsort((steps, seeds))
+    seeds, steps = seeds[order], steps[order]
+    parts = np.split(np.arange(len(seeds)), np.flatnonzero(np.diff(seeds)) + 1)
+    first = steps[parts[0]]
+    if (np.diff(first) == 0).any():
+        raise UserError(f"{where} has two evaluations at the same step; make the table again")
+    if any(not np.array_equal(steps[part], first) for part in parts):
+        told = "; ".join(f"seed {seeds[p[0]]}: {len(p)} up to {steps[p[-1]]}" for p in parts)
+        raise UserError(
+            f"{where} was evaluated at different steps ({told}); train the seeds with one setting"
+        )
+    return numbers[order].reshape(len(parts), -1)

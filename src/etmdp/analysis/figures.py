@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import logging
+from typing import Any
 
 import matplotlib as mpl
-import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FuncFormatter
 
-from etmdp.analysis import curves, stats
+from etmdp.analysis import stats
+from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import Setting, environments_left_out, plan
 from etmdp.analysis.style import Style, env_name, metric_name, metric_unit, style
 from etmdp.errors import UserError
@@ -24,7 +27,7 @@ METADATA = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
-RC = {
+RC: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 10,
@@ -40,9 +43,9 @@ RC = {
 }
 
 
-def learning_curves(grid: Grid, experiment: str, table: pd.DataFrame) -> Figure:
+def learning_curves(grid: Grid, experiment: str, table: Curves) -> Figure:
     """The figure of an experiment with runs."""
-    settings = curves.present(table, plan(grid, experiment))
+    settings = table.present(plan(grid, experiment))
     metrics = grid.params["experiments"][experiment].get("metrics", ["et_return"])
     envs = list(dict.fromkeys(setting.env for setting in settings))
     columns = min(len(envs), COLUMNS)
@@ -52,7 +55,7 @@ def learning_curves(grid: Grid, experiment: str, table: pd.DataFrame) -> Figure:
         figure = Figure((width, height), layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(bands * len(metrics), columns, squeeze=False)
-        handles: dict[str, object] = {}
+        handles: dict[str, Artist] = {}
         for number, env in enumerate(envs):
             band, column = divmod(number, columns)
             here = [setting for setting in settings if setting.env == env]
@@ -70,24 +73,22 @@ def learning_curves(grid: Grid, experiment: str, table: pd.DataFrame) -> Figure:
         legend = figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(handles), fitting)
         )
-        legend.set_title("\n".join(caption(grid, experiment, table)), {"size": 7})
+        legend.set_title("\n".join(caption(grid, experiment, table)), FontProperties(size=7))
         legend.get_title().set_color("#555555")
     return figure
 
 
-def _panel(panel, grid: Grid, table: pd.DataFrame, settings: list[Setting], metric: str) -> dict[str, object]:
+def _panel(panel, grid: Grid, table: Curves, settings: list[Setting], metric: str) -> dict[str, Artist]:
     """Draws the lines of one panel; returns one legend handle per label."""
     handles = {}
     alpha = 0.15 if len(settings) <= 5 else 0.08
     for setting in settings:
-        values = curves.values(table, setting.key, metric)
-        steps = curves.steps(table, setting.key)
+        values = table.values(setting.key, metric)
+        steps = table.steps(setting.key)
         look = style(setting.method, setting.variant, grid.params)
         (line,) = panel.plot(steps, stats.iqm(values), label=setting.label, **_line(look, len(steps)))
         if len(values) > 1:
-            panel.fill_between(
-                steps, *stats.interval([values], stats.iqm), color=look.colour, alpha=alpha, lw=0
-            )
+            panel.fill_between(steps, *stats.iqm_interval(values), color=look.colour, alpha=alpha, lw=0)
         name = setting.label
         if len(values) < len(setting.runs):
             name += f" ({len(values)} of {len(setting.runs)} seeds)"
@@ -112,10 +113,10 @@ def _line(look: Style, points: int) -> dict[str, object]:
     }
 
 
-def caption(grid: Grid, experiment: str, table: pd.DataFrame) -> list[str]:
+def caption(grid: Grid, experiment: str, table: Curves) -> list[str]:
     """What a reader must know to trust the figure: scale, seeds, steps, what is missing, what is drawn."""
     settings = plan(grid, experiment)
-    counts = [curves.seeds(table, setting) for setting in settings]
+    counts = [table.seeds(setting.key) for setting in settings]
     lengths = sorted({run.config.steps for setting in settings for run in setting.runs})
     wanted = grid.params["experiments"][experiment].get("seeds")
     parts = [f"Scale {grid.scale}", _span(counts, "seed"), _span(lengths, "step")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -34,7 +36,7 @@ def visitation(grid: Grid, experiment: str) -> Figure:
     noise = grid.params["explorations"][spec["exploration"]]
     free = make(spec["id"], spec["horizon"], **spec.get("kwargs", {}))
     ending = EarlyTermination(free, 0.0, spec["end_reward"])
-    maze = free.unwrapped.map
+    maze = free.unwrapped.map  # type: ignore[attr-defined]
     visits = [_visits(env, maze.size, noise) for env in (free, ending)]
     with mpl.rc_context(RC | {"axes.grid": False}):
         figure = Figure((9.6, 4.0), layout="constrained")
@@ -74,7 +76,7 @@ def _visits(env, size: float, noise: dict) -> np.ndarray:
         ends[step], _, terminated, truncated, _ = env.step(source.warmup_action())
         over = terminated or truncated
     bins = int(size * CELLS_PER_UNIT)
-    counts, _, _ = np.histogram2d(*ends.T, bins=bins, range=[(0, size), (0, size)])
+    counts, _, _ = np.histogram2d(ends[:, 0], ends[:, 1], bins=bins, range=[(0.0, size), (0.0, size)])
     return counts / VISITATION_STEPS
 
 
@@ -122,7 +124,7 @@ def _draw_frame(panel, grid: Grid, name: str) -> None:
     try:
         env = make(spec["id"], spec["horizon"], render_mode="rgb_array", **spec.get("kwargs", {}))
         env.reset(seed=0)
-        frame = env.render()
+        frame: Any = env.render()
         env.close()
     except Exception as error:  # renderers fail in many ways without a display: the figure says so instead
         reason = " ".join(str(error).split())[:90]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
-
-from etmdp.analysis import curves, stats
+from etmdp.analysis import stats
+from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import plan
 from etmdp.grid import Grid
 
 
-def summary(grid: Grid, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def summary(grid: Grid, tables: dict[str, Curves]) -> dict[str, Any]:
     """Nested: experiment, environment, method (`method/variant` for a variant), then the numbers.
 
     Args:
@@ -20,18 +19,18 @@ def summary(grid: Grid, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for experiment, table in tables.items():
         metric = main_metric(grid, experiment)
-        for setting in curves.present(table, plan(grid, experiment)):
-            final = stats.final(curves.values(table, setting.key, metric))
+        for setting in table.present(plan(grid, experiment)):
+            final = stats.final(table.values(setting.key, metric))
             name = setting.method if setting.variant == "main" else f"{setting.method}/{setting.variant}"
             numbers: dict[str, Any] = {"metric": metric, "iqm": float(stats.iqm(final))}
             if len(final) > 1:
-                lower, upper = stats.interval([final], stats.iqm)
+                lower, upper = stats.iqm_interval(final)
                 numbers |= {"lower": float(lower), "upper": float(upper)}
-            cost_rate = curves.values(table, setting.key, "train_cost_rate")[:, -1]
+            cost_rate = table.values(setting.key, "train_cost_rate")[:, -1]
             numbers |= {
                 "train_cost_rate": float(stats.iqm(cost_rate)),
                 "seeds": len(final),
-                "steps": int(curves.steps(table, setting.key)[-1]),
+                "steps": int(table.steps(setting.key)[-1]),
             }
             result.setdefault(experiment, {}).setdefault(setting.env, {})[name] = numbers
     return result

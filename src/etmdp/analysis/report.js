@@ -133,9 +133,10 @@
       {
         width: figure.clientWidth - 16,
         height: 260,
+        padding: [8, 28, 0, 0],
         scales: { x: { time: false } },
         axes: [
-          { stroke: ink, grid, ticks: grid, label: axisName, labelSize: 20 },
+          { stroke: ink, grid, ticks: grid, label: axisName, labelSize: 22, labelGap: 0, labelFont: "13px system-ui, sans-serif" },
           { stroke: ink, grid, ticks: grid, size: 62, values: (_, ticks) => ticks.map(number) },
         ],
         series,

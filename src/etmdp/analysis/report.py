@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from etmdp.analysis import claims, curves, stats, style, tables, verdicts
+from etmdp.analysis import claims, stats, style, tables, verdicts
+from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import Setting, plan, read_numbers, read_record, read_run
 from etmdp.analysis.metrics import main_metric
 from etmdp.errors import UserError
@@ -23,16 +24,17 @@ THRESHOLDS = 41  # of a performance profile
 STATES = ("finished", "not finished", "damaged", "missing")
 
 
-def build(grid: Grid, results_of: dict[str, pd.DataFrame], results: Path, runs: Path) -> str:
+def build(
+    grid: Grid, trained: dict[str, Curves], exact: dict[str, pd.DataFrame], results: Path, runs: Path
+) -> str:
     """The page.
 
     Args:
-        results_of: curves by experiment, as far as they exist.
+        trained: curves by experiment, as far as they exist; exact: exact results likewise.
         results: folder of this scale's results, for its figures.
         runs: folder of the runs; logs and checkpoints are its neighbours.
     """
-    trained = {name: table for name, table in results_of.items() if grid.runs(name)}
-    judged = claims.judge_all(grid, results_of)
+    judged = claims.judge_all(grid, trained, exact)
     seconds = _seconds(grid, runs)
     data = {
         "experiments": [_experiment(grid, name, table, seconds) for name, table in trained.items()],
@@ -67,12 +69,12 @@ def _script_json(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _experiment(grid: Grid, name: str, table: pd.DataFrame, seconds: dict[str, np.ndarray]) -> dict[str, Any]:
+def _experiment(grid: Grid, name: str, table: Curves, seconds: dict[str, np.ndarray]) -> dict[str, Any]:
     """What the explorer draws: curves with intervals, by steps, wall time and training cost, and profiles."""
     known = [*style.METRICS, *(style.RANDOM_START + metric for metric in style.METRICS)]
-    metrics = [metric for metric in known if metric in table and table[metric].notna().all()]
+    metrics = [metric for metric in known if metric in table.table and table.table[metric].notna().all()]
     main = main_metric(grid, name)
-    settings = curves.present(table, plan(grid, name))
+    settings = table.present(plan(grid, name))
     return {
         "name": name,
         "title": grid.params["experiments"][name]["title"],
@@ -87,15 +89,15 @@ def _experiment(grid: Grid, name: str, table: pd.DataFrame, seconds: dict[str, n
 
 
 def _setting(
-    grid: Grid, table: pd.DataFrame, setting: Setting, metrics: list[str], seconds: dict[str, np.ndarray]
+    grid: Grid, table: Curves, setting: Setting, metrics: list[str], seconds: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     look = style.style(setting.method, setting.variant, grid.params)
-    steps = curves.steps(table, setting.key)
+    steps = table.steps(setting.key)
     times = [seconds[run.name] for run in setting.runs if len(seconds.get(run.name, ())) == len(steps)]
     series = {}
     for metric in metrics:
-        values = curves.values(table, setting.key, metric)
-        lower, upper = stats.interval([values], stats.iqm) if len(values) > 1 else (None, None)
+        values = table.values(setting.key, metric)
+        lower, upper = stats.iqm_interval(values) if len(values) > 1 else (None, None)
         series[metric] = [_numbers(stats.iqm(values)), _numbers(lower), _numbers(upper)]
     return {
         "env": setting.env,
@@ -103,23 +105,21 @@ def _setting(
         "label": setting.label,
         "colour": look.colour,
         "dashes": look.dashes,
-        "seeds": curves.seeds(table, setting),
+        "seeds": table.seeds(setting.key),
         "planned": len(setting.runs),
         "budget": setting.runs[0].config.budget,
         "x": {
             "step": _numbers(steps),
             "seconds": _numbers(np.mean(times, axis=0)) if times else None,
-            "train_cost": _numbers(curves.values(table, setting.key, "train_cost").mean(axis=0)),
+            "train_cost": _numbers(table.values(setting.key, "train_cost").mean(axis=0)),
         },
         "y": series,
     }
 
 
-def _profile(table: pd.DataFrame, setting: Setting, settings: list[Setting], metric: str) -> list:
+def _profile(table: Curves, setting: Setting, settings: list[Setting], metric: str) -> list:
     """Thresholds, share of runs above them and its interval; the thresholds are those of the environment."""
-    finals = {
-        s.key: stats.final(curves.values(table, s.key, metric)) for s in settings if s.env == setting.env
-    }
+    finals = {s.key: stats.final(table.values(s.key, metric)) for s in settings if s.env == setting.env}
     every = np.concatenate(list(finals.values()))
     low, high = every.min(), every.max()
     room = 0.05 * (high - low) or 1.0
@@ -149,8 +149,9 @@ def _seconds(grid: Grid, runs: Path) -> dict[str, np.ndarray]:
 
 
 def _claims(judged: list[verdicts.Verdict]) -> str:
+    """What was judged with its evidence, then what was not run with the reason."""
     rows = []
-    for v in judged:
+    for v in (each for each in judged if each.verdict != "not run"):
         checks = "".join(
             f"<tr><td>{escape(c.text)}</td><td>{escape(c.measure)}</td><td>{escape(c.status)}</td>"
             f"<td>{escape(verdicts.effect(c))} {escape(verdicts.span(c))}</td><td>{escape(c.why)}</td></tr>"
@@ -163,25 +164,34 @@ def _claims(judged: list[verdicts.Verdict]) -> str:
             else ""
         )
         where = escape(v.experiment)
-        link = f'<a href="#experiment-{where}">{where}</a>' if v.verdict != "not run" else where
+        link = f'<a href="#experiment-{where}">{where}</a>'
         rows.append(
             f'<article class="claim" id="claim-{escape(v.id)}"><h3>{escape(v.id)}. {escape(v.says)}</h3>'
             f'<p><strong class="verdict {escape(v.verdict.replace(" ", "-"))}">{escape(v.verdict)}</strong> '
             f"{escape(v.why)}.</p><p class=facts>{_facts(v)} Evidence: {link}.</p>{evidence}</article>"
         )
+    waiting = "".join(
+        f'<tr id="claim-{escape(v.id)}">'
+        f"<td>{escape(v.id)}</td><td>{escape(v.says)}</td><td>{escape(v.why)}</td></tr>"
+        for v in judged
+        if v.verdict == "not run"
+    )
+    if waiting:
+        head = (
+            "<tr><th scope=col>claim</th><th scope=col>the paper says</th><th scope=col>why not run</th></tr>"
+        )
+        rows.append(f"<h3>Not run</h3>{_table(head + waiting)}")
     return "\n".join(rows)
 
 
 def _facts(v: verdicts.Verdict) -> str:
-    if v.effect is None:
-        return f"Scale {escape(v.scale)}."
     text = f"Effect {verdicts.effect(v)}, 95 % interval {verdicts.span(v)}: {v.measure}."
     if v.seeds:
         text += f" {v.seeds} seeds, {v.steps} steps, scale {v.scale}."
     return escape(text)
 
 
-def _section(grid: Grid, name: str, table: pd.DataFrame | None, results: Path) -> str:
+def _section(grid: Grid, name: str, table: Curves | None, results: Path) -> str:
     title = grid.params["experiments"][name]["title"]
     picture = results / "figures" / f"{name}.png"
     parts = [f'<section id="experiment-{escape(name)}"><h3>{escape(title)}</h3>']

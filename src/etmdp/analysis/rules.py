@@ -127,7 +127,7 @@ def _beats_all(envs: tuple[str, ...], rivals: tuple[str, ...], metric: str, scor
 
 
 def _best_within_budget():
-    requirements = []
+    requirements: list[tuple[Check, ...]] = []
     for env in BUDGET:
         ours = Cell(env, "context_td3")
         requirements.append((below(ours, "budget", "cost"),))
@@ -145,7 +145,7 @@ def _helps_more_with_fixed_starts():
         ((1, fixed[0]), (-1, fixed[1]), (-1, free[0]), (1, free[1])),
         "et_return",
     )
-    return ((higher(*fixed, "et_return"),), (more,))
+    return ((higher(fixed[0], fixed[1], "et_return"),), (more,))
 
 
 def _moves_only_with_early_termination():

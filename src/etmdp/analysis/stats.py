@@ -6,6 +6,7 @@ The definitions are those of rliable ("Deep RL at the Edge of the Statistical Pr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -43,17 +44,43 @@ def resample(strata: Sequence[np.ndarray], resamples: int = RESAMPLES, seed: int
     return drawn
 
 
-def interval(strata: Sequence[np.ndarray], statistic: Statistic) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper end of the 95 % interval of `statistic(*strata, axis=...)`.
+def interval(
+    strata: Sequence[np.ndarray], statistic: Statistic, confidence: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper end of the interval of `statistic(*strata, axis=...)`.
 
     Args:
         strata: samples that are resampled independently, seeds on axis 0.
         statistic: takes the (resampled) strata and the axis of their seeds.
     """
     values = statistic(*resample(strata), axis=1)
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - confidence) / 2
     lower, upper = np.quantile(values, [tail, 1 - tail], axis=0)
     return lower, upper
+
+
+def iqm_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % interval of the interquartile mean of each column, much faster than `interval`.
+
+    A resample of sorted values is told by how often it takes each rank; its interquartile mean is a weighted
+    sum of the ranks. The columns share their draws of ranks, so one matrix product does them all.
+    """
+    values = np.sort(np.asarray(values, dtype=np.float64), axis=0)
+    weights = _rank_weights(len(values))
+    tail = (1 - CONFIDENCE) / 2
+    lower, upper = np.quantile(weights @ values, [tail, 1 - tail], axis=0)
+    return lower, upper
+
+
+@functools.cache
+def _rank_weights(count: int) -> np.ndarray:
+    """For each resample the weight of each rank in its interquartile mean, shape (resamples, count)."""
+    (ranks,) = resample([np.arange(count)])
+    taken = (ranks[:, :, None] == np.arange(count)).sum(axis=1)
+    last = taken.cumsum(axis=1)  # in the sorted resample a rank has the places from last - taken to last
+    cut = count // 4
+    kept = np.clip(last, cut, count - cut) - np.clip(last - taken, cut, count - cut)
+    return kept / (count - 2 * cut)
 
 
 def improvement(x: np.ndarray, y: np.ndarray, axis: int = 0) -> np.ndarray:

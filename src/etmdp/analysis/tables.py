@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from etmdp.analysis import curves, stats
+from etmdp.analysis import stats
+from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import Setting, environments_left_out, plan
 from etmdp.analysis.style import env_name, lower_is_better, metric_name
 from etmdp.grid import Grid
@@ -32,7 +33,7 @@ class Sheet:
     note: str
 
 
-def make(grid: Grid, experiment: str, table: pd.DataFrame) -> tuple[pd.DataFrame, Sheet]:
+def make(grid: Grid, experiment: str, table: Curves) -> tuple[pd.DataFrame, Sheet]:
     """The table that the experiment's `outputs` ask for, as data and to read."""
     if "success_table" in grid.params["experiments"][experiment]["outputs"]:
         rows = successes(grid, experiment, table)
@@ -41,15 +42,15 @@ def make(grid: Grid, experiment: str, table: pd.DataFrame) -> tuple[pd.DataFrame
     return rows, _scores_sheet(grid, experiment, rows, table)
 
 
-def final_scores(grid: Grid, experiment: str, table: pd.DataFrame) -> pd.DataFrame:
+def final_scores(grid: Grid, experiment: str, table: Curves) -> pd.DataFrame:
     """One row per metric, environment and setting."""
-    settings = curves.present(table, plan(grid, experiment))
+    settings = table.present(plan(grid, experiment))
     metrics = grid.params["experiments"][experiment].get("metrics", ["et_return"])
     rows = []
     for metric in metrics:
         for env in dict.fromkeys(setting.env for setting in settings):
             here = [setting for setting in settings if setting.env == env]
-            finals = {s.key: stats.final(curves.values(table, s.key, metric)) for s in here}
+            finals = {s.key: stats.final(table.values(s.key, metric)) for s in here}
             half = _halfway(table, here, metric, finals)
             for setting in here:
                 rows.append(
@@ -68,8 +69,8 @@ def reference(settings: list[Setting]) -> Setting:
     return next((s for s in settings if (s.method, s.variant) == ("td3", "main")), settings[0])
 
 
-def _score(table: pd.DataFrame, setting: Setting, metric: str, final: np.ndarray) -> dict[str, object]:
-    lower, upper = stats.interval([final], stats.iqm) if len(final) > 1 else (np.nan, np.nan)
+def _score(table: Curves, setting: Setting, metric: str, final: np.ndarray) -> dict[str, object]:
+    lower, upper = stats.iqm_interval(final) if len(final) > 1 else (np.nan, np.nan)
     return {
         "env": setting.env,
         "method": setting.method,
@@ -82,7 +83,7 @@ def _score(table: pd.DataFrame, setting: Setting, metric: str, final: np.ndarray
         "std": float(final.std(ddof=1)) if len(final) > 1 else np.nan,
         "seeds": len(final),
         "seeds_planned": len(setting.runs),
-        "steps": int(curves.steps(table, setting.key)[-1]),
+        "steps": int(table.steps(setting.key)[-1]),
     }
 
 
@@ -94,30 +95,28 @@ def _better(finals: dict, setting: Setting, against: Setting, metric: str) -> fl
     return 1 - probability if lower_is_better(metric) else probability
 
 
-def _halfway(table: pd.DataFrame, settings: list[Setting], metric: str, finals: dict) -> float:
+def _halfway(table: Curves, settings: list[Setting], metric: str, finals: dict) -> float:
     if lower_is_better(metric):
         return np.nan
-    first = np.concatenate([curves.values(table, s.key, metric)[:, 0] for s in settings])
+    first = np.concatenate([table.values(s.key, metric)[:, 0] for s in settings])
     best = max(float(stats.iqm(final)) for final in finals.values())
     start = float(stats.iqm(first))
     return (start + best) / 2 if best > start else np.nan
 
 
-def _steps_to(table: pd.DataFrame, setting: Setting, metric: str, threshold: float) -> float:
+def _steps_to(table: Curves, setting: Setting, metric: str, threshold: float) -> float:
     if np.isnan(threshold):
         return np.nan
-    steps = stats.steps_to(
-        curves.values(table, setting.key, metric), curves.steps(table, setting.key), threshold
-    )
+    steps = stats.steps_to(table.values(setting.key, metric), table.steps(setting.key), threshold)
     middle = float(np.median(steps))
     return middle if np.isfinite(middle) else np.nan
 
 
-def successes(grid: Grid, experiment: str, table: pd.DataFrame) -> pd.DataFrame:
+def successes(grid: Grid, experiment: str, table: Curves) -> pd.DataFrame:
     """Table 1: one row per environment and setting."""
     rows = []
-    for setting in curves.present(table, plan(grid, experiment)):
-        rate = curves.values(table, setting.key, "success_rate")
+    for setting in table.present(plan(grid, experiment)):
+        rate = table.values(setting.key, "success_rate")
         rows.append(
             {
                 "env": setting.env,
@@ -128,7 +127,7 @@ def successes(grid: Grid, experiment: str, table: pd.DataFrame) -> pd.DataFrame:
                 "seeds": len(rate),
                 "seeds_planned": len(setting.runs),
                 "mean_success_rate": float(stats.final(rate).mean()),
-                "steps": int(curves.steps(table, setting.key)[-1]),
+                "steps": int(table.steps(setting.key)[-1]),
             }
         )
     return pd.DataFrame(rows)
@@ -152,8 +151,8 @@ def _success_cell(row: pd.Series) -> str:
     return f"{row['successes']}/{row['seeds']} ({row['mean_success_rate']:.2f}{short})"
 
 
-def _scores_sheet(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.DataFrame) -> Sheet:
-    settings = curves.present(table, plan(grid, experiment))
+def _scores_sheet(grid: Grid, experiment: str, rows: pd.DataFrame, table: Curves) -> Sheet:
+    settings = table.present(plan(grid, experiment))
     against = reference(settings).label
     parts = []
     for metric in dict.fromkeys(rows["metric"]):
@@ -184,16 +183,15 @@ def _scores_sheet(grid: Grid, experiment: str, rows: pd.DataFrame, table: pd.Dat
     return _sheet(grid, experiment, rows, parts, SCORES_NOTE.format(reference=against))
 
 
-def _overall(table: pd.DataFrame, settings: list[Setting], metric: str) -> list[list[str]]:
+def _overall(table: Curves, settings: list[Setting], metric: str) -> list[list[str]]:
     """Probability of improvement over the reference, averaged over the environments that both were run on."""
-    finals = {s.key: stats.final(curves.values(table, s.key, metric)) for s in settings}
+    finals = {s.key: stats.final(table.values(s.key, metric)) for s in settings}
     against, lines = reference(settings), []
     for method, variant, label in dict.fromkeys((s.method, s.variant, s.label) for s in settings):
-        envs = [env for env, *rest in finals if rest == [method, variant]]
-        pairs = [
-            (finals[env, method, variant], finals.get((env, against.method, against.variant))) for env in envs
-        ]
-        pairs = [(y, x) if lower_is_better(metric) else (x, y) for x, y in pairs if y is not None]
+        keys = [key for key in finals if key[1:] == (method, variant)]
+        others = [(key[0], against.method, against.variant) for key in keys]
+        pairs = [(finals[a], finals[b]) for a, b in zip(keys, others, strict=True) if b in finals]
+        pairs = [(y, x) if lower_is_better(metric) else (x, y) for x, y in pairs]
         if len(pairs) > 1 and label != against.label:
             strata = [scores for pair in pairs for scores in pair]
             lower, upper = stats.interval(strata, stats.mean_improvement)

@@ -99,4 +99,8 @@ def effect(judged: Verdict | Result) -> str:
 
 
 def span(judged: Verdict | Result) -> str:
-    return "-" if judged.lower is None else f"[{number(judged.lower)}, {number(judged.upper)}]"
+    return (
+        "-"
+        if judged.lower is None or judged.upper is None
+        else f"[{number(judged.lower)}, {number(judged.upper)}]"
+    )

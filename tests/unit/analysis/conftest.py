@@ -1,9 +1,8 @@
-"""Synthetic runs: files as a training writes them, filled by a seeded generator."""
+"""Synthetic runs: files as a training writes them, with known levels."""
 
-import copy
 import csv
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -23,20 +22,24 @@ def _experiment(envs, methods, variants=("main",), metrics=("et_return",), outpu
     return {"title": "A title", "outputs": list(outputs), "metrics": list(metrics), "seeds": 10, "runs": runs}
 
 
-def full_params(seeds=5, steps=2000):
+def make_params(seeds=5, steps=2000):
     """Params with every experiment that a claim is about, under the names that the rules use."""
     ours = ("td3", "context_td3")
     all_methods = (*ours, "ppo", "ppo_lagrangian", "cpo")
     experiments = {
         "visitation": {"title": "Where a random agent goes", "outputs": ["visitation"]},
-        "success_rate": _experiment(rules.NAVIGATION, (*ours, "cpo", "ppo_lagrangian"), outputs=("success_table",)),
+        "success_rate": _experiment(
+            rules.NAVIGATION, (*ours, "cpo", "ppo_lagrangian"), outputs=("success_table",)
+        ),
         "mazes": _experiment(rules.MAZES, all_methods),
         "budget": _experiment(rules.BUDGET, all_methods, metrics=("return", "cost")),
         "initial_states": _experiment(("nav_fixed_init", "nav_random_init"), ours),
         "loose": _experiment(rules.NOT_FALL, (*ours, "td3_cmdp", "context_td3_cmdp")),
         "context_length": _experiment(rules.MAZES, ["context_td3"], [f"context_{n}" for n in (1, 3, 5, 7)]),
         "context_size": _experiment(rules.NOT_FALL, ["context_td3"], ("main", "large", "shared")),
-        "end_reward": _experiment(rules.BUDGET, ours, [f"end_reward_{n}" for n in (0, 1, 10)], ("return", "cost")),
+        "end_reward": _experiment(
+            rules.BUDGET, ours, [f"end_reward_{n}" for n in (0, 1, 10)], ("return", "cost")
+        ),
         "control": _experiment(rules.CONTROL, ("td3_cmdp", "context_td3_cmdp"), metrics=("return",)),
         "encoder": _experiment(("maze_1", "maze_2"), ["context_td3"], ("main", "transformer")),
         "counterexample": _experiment(["counterexample"], ours, ("main", "cost_aware"), ("return", "cost")),
@@ -46,7 +49,10 @@ def full_params(seeds=5, steps=2000):
         {"environments": ["car_goal"], "methods": ["context_td3"], "variants": ["cost_aware"]}
     )
     envs = dict.fromkeys(
-        env for spec in experiments.values() for block in spec.get("runs", []) for env in block["environments"]
+        env
+        for spec in experiments.values()
+        for block in spec.get("runs", [])
+        for env in block["environments"]
     )
     methods = ("td3", "td3_cmdp", "context_td3", "context_td3_cmdp", "ppo", "ppo_lagrangian", "cpo")
     context = {"encoder": "gru", "context": "separate", "context_size": 30}
@@ -99,27 +105,28 @@ def full_params(seeds=5, steps=2000):
 
 
 def progress(run, metrics=None, seed_noise=0.05):
-    """A learning curve that rises to each metric's level; levels are given per metric, noise is the run's own."""
-    rng = np.random.default_rng(run.config.seed + 1000 * (sum(map(ord, run.name.rsplit("/", 1)[0])) % 997))
+    """A learning curve that rises to each metric's level; the seeds lie evenly around it."""
     step = np.arange(1, EVALUATIONS + 1) * run.config.evaluate_every
     rise = np.minimum(1.0, np.arange(EVALUATIONS) / (EVALUATIONS - 11))
-    levels = dict(et_return=100.0, cost=0.5, success_rate=1.0, et_length=32.0, violation_rate=0.0) | (metrics or {})
+    levels = {"et_return": 100.0, "cost": 0.5, "success_rate": 1.0, "et_length": 32.0, "violation_rate": 0.0}
+    levels |= metrics or {}
     levels.setdefault("return", levels["et_return"])
     columns = {"step": step, "episodes": step // 32}
     for name in ("return", "cost", "violation_rate", "et_return", "et_length", "success_rate"):
-        noise = 1 + seed_noise * rng.standard_normal() if name in ("return", "et_return", "cost") else 1.0
+        offset = (0.0, -1.0, 1.0, -0.5, 0.5)[run.config.seed % 5]
+        noise = 1 + seed_noise * offset if name in ("return", "et_return", "cost") else 1.0
         columns[name] = levels[name] * noise * rise
     columns["train_cost"] = step * 0.01
     columns["train_violations"] = step // 100
     columns["train_cost_rate"] = np.full(EVALUATIONS, 0.01)
     columns["train_return"] = columns["return"]
-    columns["critic_loss"] = rng.random(EVALUATIONS)
-    return pd.DataFrame(columns)
+    columns["critic_loss"] = 1.0 / step
+    return columns
 
 
-def write_run(folder: Path, run, frame: pd.DataFrame | None = None) -> Path:
+def write_run(folder: Path, run, columns: dict | None = None) -> Path:
     """A finished run as a training leaves it."""
-    frame = progress(run) if frame is None else frame
+    frame = pd.DataFrame(progress(run) if columns is None else columns)
     out = folder / run.name
     out.mkdir(parents=True)
     record = {"host": "<b>host</b>", "started": "2026-01-01", "update_path": "numba"}
@@ -127,26 +134,34 @@ def write_run(folder: Path, run, frame: pd.DataFrame | None = None) -> Path:
     with (out / "progress.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(frame.columns)
-        writer.writerows(["" if isinstance(x, float) and np.isnan(x) else x for x in row] for row in frame.to_numpy().tolist())
+        writer.writerows(
+            ["" if isinstance(x, float) and np.isnan(x) else x for x in row]
+            for row in frame.to_numpy().tolist()
+        )
     (out / "timing.csv").write_text("step,seconds\n" + "".join(f"{s:.0f},{s / 500}\n" for s in frame["step"]))
     (out / "policy.safetensors").write_bytes(b"")
     return out
 
 
+@pytest.fixture(scope="session")
+def full_params():
+    return make_params
+
+
 @pytest.fixture
 def params():
-    return copy.deepcopy(full_params())
+    return make_params()
 
 
-@pytest.fixture
-def grid(params):
-    return Grid(params)
+@pytest.fixture(scope="session")
+def grid():
+    return Grid(make_params())
 
 
 @pytest.fixture
 def few_seeds():
     def make(count):
-        return Grid(full_params(seeds=count))
+        return Grid(make_params(seeds=count))
 
     return make
 
@@ -164,18 +179,15 @@ def synthetic():
             if not keep(cell):
                 continue
             for run in setting.runs:
-                run = replace(run, variant=setting.variant)  # else renamed variants would share their noise
-                frame = progress(run, levels(cell), seed_noise)
                 names = (experiment, *setting.key, setting.label, run.config.seed, run.config.digest)
-                for position, (column, value) in enumerate(zip(curves.COLUMNS, names, strict=True)):
-                    frame.insert(position, column, value)
-                parts.append(frame)
+                columns = dict(zip(curves.COLUMNS, names, strict=True))
+                parts.append(pd.DataFrame(columns | progress(run, levels(cell), seed_noise)))
         return pd.concat(parts, ignore_index=True)
 
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_writer():
     return write_run
 
