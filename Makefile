@@ -29,7 +29,7 @@ test: setup
 	snakefmt --check workflow
 	snakemake --lint
 	mypy
-	pytest -n auto
+	pytest -n auto --dist loadgroup
 
 setup: .venv/installed
 

@@ -78,6 +78,7 @@ class Grid:
             ("exploration", "environments", "explorations"),
             ("exploration", "families", "explorations"),
             ("exploration", "variants", "explorations"),
+            ("extends", "algorithms", "algorithms"),
             ("algorithm", "methods", "algorithms"),
         ):
             for name, spec in self.params[section].items():
@@ -156,9 +157,10 @@ class Grid:
         parent = spec.pop("extends", None)
         if parent is None:
             return spec
-        where = f"algorithms.{algorithm}.extends"
-        if "extends" in _pick(self.params["algorithms"], parent, where, "algorithms"):
-            raise UserError(f"{where}: {parent} extends another one itself; name that one")
+        if "extends" in self.params["algorithms"][parent]:
+            raise UserError(
+                f"algorithms.{algorithm}.extends: {parent} extends another one itself; name that one"
+            )
         return self._hyper_parameters(parent) | spec
 
 

@@ -245,6 +245,37 @@ def test_what_breaks_the_schema_is_told(tmp_path, params, path, value, sentence)
     assert "\n" not in str(error.value)
 
 
+ON_POLICY = {
+    "hidden_sizes": [64, 64],
+    "learning_rate": 0.0003,
+    "batch_size": 1000,
+    "batch_episodes": 10,
+    "minibatch_size": 256,
+    "epochs": 10,
+    "discount": 0.99,
+    "trace": 0.95,
+    "initial_log_std": -0.5,
+}
+PPO = ON_POLICY | {"clip": 0.2, "target_kl": 0.02, "entropy": 0.0, "gradient_norm": 0.5}
+CPO = ON_POLICY | {"max_kl": 0.01, "damping": 0.1, "cg_iterations": 10, "line_search_trials": 10}
+LAGRANGIAN = {"extends": "ppo", "multiplier_rate": 0.05, "largest_multiplier": 100}
+
+
+def test_every_algorithm_has_its_own_hyper_parameters(tmp_path, params):
+    known = {"ppo": PPO, "ppo_lagrangian": LAGRANGIAN, "cpo": CPO, "trpo": CPO}
+    load_changed(tmp_path, params, "algorithms", params["algorithms"] | known)
+    for name, spec in known.items():
+        broken = known | {name: spec | {"policy_delay": 2}}
+        with pytest.raises(UserError, match=f"algorithms.{name} has the unknown key 'policy_delay'"):
+            load_changed(tmp_path, params, "algorithms", params["algorithms"] | broken)
+    alone = {name: value for name, value in LAGRANGIAN.items() if name != "extends"}
+    with pytest.raises(UserError, match=r"algorithms.ppo_lagrangian lacks the key 'hidden_sizes'"):
+        load_changed(tmp_path, params, "algorithms.ppo_lagrangian", alone)
+    without_ppo = {name: spec for name, spec in params["algorithms"].items() if not name.startswith("ppo")}
+    with pytest.raises(UserError, match=r"algorithms.ppo_lagrangian.extends names 'ppo', which"):
+        load_changed(tmp_path, params, "algorithms", without_ppo | {"ppo_lagrangian": LAGRANGIAN})
+
+
 # ---- mistakes that the run table finds ----
 
 

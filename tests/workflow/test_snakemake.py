@@ -156,7 +156,7 @@ def test_a_run_that_no_experiment_has_is_told(fresh):
 
 
 def test_one_experiment_alone(fresh):
-    plan = fresh.snakemake("--dry-run", "--quiet", "rules", "mazes")
+    plan = fresh.snakemake("mazes", "--dry-run")
     assert "maze_1" in plan
     assert "nav_easy" not in plan
 

@@ -1,7 +1,7 @@
 # From finished runs to figures, tables and claims: seconds each. What they say depends on params.yaml too (labels, titles).
 rule curves:
     input:
-        source("curves"),
+        sources("curves.py", "load.py"),
         params="params.yaml",
         runs=lambda wildcards: [
             f"results/runs/{run.name}/progress.csv"
@@ -19,7 +19,7 @@ rule curves:
 
 rule figure:
     input:
-        source("figures"),
+        sources("figures.py", "maps.py", "style.py"),
         params="params.yaml",
         curves=lambda wildcards: curves_of(wildcards.experiment),
     output:
@@ -44,7 +44,7 @@ rule figure:
 
 rule table:
     input:
-        source("tables"),
+        sources("tables.py"),
         params="params.yaml",
         curves="results/{scale}/curves/{experiment}.csv",
     output:
@@ -65,7 +65,7 @@ rule table:
 
 rule claims:
     input:
-        source("claims"),
+        sources("claims.py", "rules.py", "verdicts.py"),
         params="params.yaml",
         curves=[path for name in grid.experiments for path in curves_of(name)],
     output:
@@ -85,7 +85,7 @@ rule claims:
 
 rule metrics:
     input:
-        source("metrics"),
+        sources("metrics.py"),
         params="params.yaml",
         curves=[path for name in grid.experiments for path in curves_of(name)],
     output:
@@ -100,7 +100,7 @@ rule metrics:
 
 rule report:
     input:
-        source("report"),
+        sources("report.py", "report.html", "report.css", "report.js"),
         "results/{scale}/claims.json",
         "results/{scale}/metrics.json",
         [path for name in grid.experiments for path in files_of(name)],

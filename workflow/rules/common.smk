@@ -74,6 +74,6 @@ def files_of(experiment):
     return files
 
 
-def source(module):
+def sources(*names):
     """A cheap rule is done again when its own code changes; training is not (see TRAINING_VERSION)."""
-    return f"src/etmdp/analysis/{module}.py"
+    return [f"src/etmdp/analysis/{name}" for name in names]
