@@ -94,13 +94,12 @@ def read_run(folder: Path, run: Run) -> pd.DataFrame:
         if frame[name].isna().any():
             step = frame["step"][frame[name].isna().to_numpy().argmax()]
             raise UserError(f"{path} has no finite {name} at step {step:g}; train the run again")
-    steps = frame["step"].to_numpy()
-    if (np.diff(steps) <= 0).any() or (steps % 1 != 0).any():
-        raise UserError(f"{path} has steps that are not whole numbers in rising order; train the run again")
-    if len(frame) < run.config.evaluations or steps[-1] > run.config.steps:
+    every = run.config.evaluate_every
+    wanted = np.arange(every, run.config.steps + 1, every)
+    if not np.array_equal(frame["step"], wanted):
         raise UserError(
-            f"{path} has {len(frame)} evaluations up to step {steps[-1]:g}, not the {run.config.evaluations} "
-            f"of {run.config.steps} steps; train the run again"
+            f"{path} has {len(frame)} evaluations up to step {frame['step'].iloc[-1]:g}, not the {len(wanted)} "
+            f"of every {every} steps up to {wanted[-1]}; train the run again"
         )
     return frame.astype({"step": np.int64})
 

@@ -18,10 +18,11 @@ from etmdp.analysis.load import Setting, plan, read_numbers, read_record, read_r
 from etmdp.analysis.metrics import main_metric
 from etmdp.errors import UserError
 from etmdp.grid import Grid, Run
+from etmdp.status import look
 
 HERE = Path(__file__).parent
 THRESHOLDS = 41  # of a performance profile
-STATES = ("finished", "not finished", "damaged", "missing")
+STATES = ("done", "running", "failed", "waiting", "damaged")
 
 
 def build(
@@ -223,16 +224,14 @@ def _table(rows: str) -> str:
 
 def _state(runs: Path, run: Run) -> tuple[str, str]:
     """The state of a run and what is to say about it."""
-    if not (runs / run.name).exists():
-        log, checkpoint = runs.parent / "logs" / f"{run.name}.log", runs.parent / "checkpoints" / run.name
-        if log.exists() or checkpoint.exists():
-            return "not finished", f"see {log}" if log.exists() else ""
-        return "missing", ""
+    if not (runs / run.name / "progress.csv").exists():  # the file that is written last
+        status = look(run, runs.parent)
+        return status.state, status.reason
     try:
         read_run(runs, run)
     except UserError as error:
         return "damaged", str(error)
-    return "finished", ""
+    return "done", ""
 
 
 def _runs(grid: Grid, states: dict[str, tuple[str, str]], runs: Path) -> str:
@@ -245,7 +244,7 @@ def _runs(grid: Grid, states: dict[str, tuple[str, str]], runs: Path) -> str:
         lines = []
         for run in members:
             state, why = states[run.name]
-            record = read_record(runs, run).get("record", {}) if state == "finished" else {}
+            record = read_record(runs, run).get("record", {}) if state == "done" else {}
             facts = ", ".join(f"{key}: {json.dumps(value)}" for key, value in record.items())
             lines.append(
                 f"<tr><td>{run.config.seed}</td><td>{escape(state)}</td><td>{escape(facts or why)}</td></tr>"

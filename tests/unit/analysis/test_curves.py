@@ -8,6 +8,7 @@ import pytest
 
 from etmdp.analysis import curves, load
 from etmdp.errors import UserError
+from etmdp.grid import Grid
 
 
 @pytest.fixture
@@ -121,17 +122,29 @@ def test_an_empty_loss_is_fine(runs, grid):
 def test_run_cut_short(runs, grid):
     path = runs / first_run(grid).name / "progress.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-3]))
-    refused(grid, runs, "17 evaluations", "not the 20")
+    refused(grid, runs, "17 evaluations up to step 1700, not the 20 of every 100 steps up to 2000")
 
 
-def test_steps_out_of_order(runs, grid):
-    edit(runs, first_run(grid), "step", 3, "100")
-    refused(grid, runs, "rising order")
+@pytest.mark.parametrize("step", ["100", "401", "400.5"])
+def test_steps_that_are_not_the_plan(runs, grid, step):
+    edit(runs, first_run(grid), "step", 3, step)
+    refused(grid, runs, "not the 20 of every 100 steps")
+
+
+def test_evaluations_that_do_not_divide_the_steps(tmp_path, params, run_writer):
+    """1990 steps and 20 evaluations: every 99 steps, the last at 1980."""
+    params["scales"]["test"]["steps"]["short"] = 1990
+    grid = Grid(params)
+    for run in grid.runs("encoder"):
+        run_writer(tmp_path, run)
+    assert curves.build(grid, "encoder", tmp_path).table["step"].max() == 1980
 
 
 def test_seeds_evaluated_at_different_steps(runs, grid):
-    edit(runs, first_run(grid), "step", 3, "401")
-    refused(grid, runs, "maze_1/context_td3/main", "different steps", "seed 0")
+    table = curves.build(grid, "encoder", runs).table
+    table.loc[3, "step"] = 401
+    with pytest.raises(UserError, match=r"maze_1/context_td3/main was evaluated at different steps \(seed 0"):
+        curves.Curves(table)
 
 
 @pytest.mark.parametrize("change", [{"steps": 1999}, {"seed": 7}])
@@ -164,7 +177,7 @@ def test_stale_curves_are_refused(runs, grid, few_seeds, params, tmp_path):
         curves.read(path, grid, "mazes")
     params["algorithms"]["context"]["learning_rate"] = 0.1
     with pytest.raises(UserError, match="does not plan"):
-        curves.read(path, type(grid)(params), "encoder")
+        curves.read(path, Grid(params), "encoder")
 
 
 def test_a_metric_that_was_not_measured(runs, grid):

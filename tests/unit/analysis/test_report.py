@@ -29,7 +29,7 @@ def evil_grid(full_params):
 
 @pytest.fixture(scope="module")
 def page(evil_grid, tmp_path_factory, run_writer):
-    """A page with one run damaged, one not finished and one gone after the curves were made."""
+    """A page with one run damaged, one failed and one gone after the curves were made."""
     tmp_path = tmp_path_factory.mktemp("report")
     runs = tmp_path / "results" / "runs"
     for run in evil_grid.runs():
@@ -38,7 +38,9 @@ def page(evil_grid, tmp_path_factory, run_writer):
     first, second, third, *_ = evil_grid.runs("mazes")
     (runs / first.name / "progress.csv").write_text("step\n")
     shutil.rmtree(runs / second.name)
-    (tmp_path / "results" / "checkpoints" / second.name).mkdir(parents=True)
+    checkpoint = tmp_path / "results" / "checkpoints" / second.name
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "failed.txt").write_text("the reward is <i>not</i> finite\n")
     shutil.rmtree(runs / third.name)
     path = tmp_path / "report.html"
     path.write_text(report.build(evil_grid, curves, {}, tmp_path / "results" / "test", runs))
@@ -73,8 +75,9 @@ def test_page_is_well_formed_and_asks_for_nothing(page):
 
 def test_page_tells_the_state_of_every_run(page):
     text = page.read_text()
-    assert "Runs: 41 finished, 1 not finished, 1 damaged, 1 missing." in text
+    assert "Runs: 41 done, 1 failed, 1 waiting, 1 damaged." in text
     assert "progress.csv has no rows" in text
+    assert "the reward is &lt;i&gt;not&lt;/i&gt; finite" in text
     assert "&lt;b&gt;host&lt;/b&gt;" in text
     assert "<b>host" not in text
 
@@ -99,7 +102,7 @@ def test_data_are_the_curves(page):
 def test_page_without_any_result(evil_grid, tmp_path):
     text = report.build(evil_grid, {}, {}, tmp_path, tmp_path / "runs")
     assert "This experiment has no results yet." in text
-    assert "Runs: 44 missing." in text
+    assert "Runs: 44 waiting." in text
 
 
 @pytest.fixture(scope="module")
