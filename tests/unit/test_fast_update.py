@@ -92,7 +92,7 @@ def test_equals_the_torch_update(case):
 
 @pytest.mark.parametrize("case", ["td3", "context 3", "context 7", "shared 3"])
 def test_gradients_are_those_of_the_losses(case):
-    """Adam's first moment after one step is 0.1 of the gradient; compare with differences of the loss in float64."""
+    """Adam's first moment after one step is 0.1 of the gradient; here against differences of the loss."""
     agent = make_agent(True, **CASES[case] | {"policy_delay": 1})
     reference = make_agent(False, **CASES[case])
     fill(agent)

@@ -1,27 +1,28 @@
-"""The element-wise work of `etmdp.agents.fast_update`, compiled by numba; products of matrices are left to torch.
+"""The element-wise work of `etmdp.agents.fast_update`, compiled by numba; products of matrices are torch's.
 
-Signatures are given, so that whatever cannot be compiled fails when this module is imported, not in a training.
-Constants are float32: a plain 0.5 would turn the arithmetic into float64. Conditions are written so that a NaN
-passes through, as in torch, and shows up in the losses.
+Signatures are given, so that what cannot be compiled fails when this module is imported, not in a training.
+Constants are float32: a plain 0.5 would turn the arithmetic into float64. Conditions are written so that a
+NaN passes through, as in torch, and shows up in the losses.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 # Sums may be reordered, which vectorises them; NaN and infinity keep their meaning.
-_OPTIONS = {"cache": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, np.float32(1e-8)  # Adam's, as torch.optim.Adam has them
 NEW_1, KEEP_2, NEW_2 = np.float32(1 - BETA_1), np.float32(BETA_2), np.float32(1 - BETA_2)
 
 
-def _lambert(depth: int) -> tuple[list[np.float32], list[np.float32]]:
-    """Lambert's continued fraction tanh x = x / (1 + x^2 / (3 + x^2 / (5 + ...))), as two polynomials in x^2."""
+def _lambert(depth: int) -> list[list[np.float32]]:
+    """Lambert's fraction tanh x = x / (1 + x^2 / (3 + x^2 / (5 + ...))), as two polynomials in x^2."""
     upper, lower = [Fraction(1)], [Fraction(2 * depth - 1)]
     for odd in range(2 * depth - 3, 0, -2):
         below = [odd * c for c in lower] + [Fraction(0)] * (len(upper) + 1 - len(lower))
@@ -31,8 +32,8 @@ def _lambert(depth: int) -> tuple[list[np.float32], list[np.float32]]:
     return [[np.float32(float(c / lower[0])) for c in polynomial] for polynomial in (upper, lower)]
 
 
-# At depth 13 the relative error is below 4e-8 up to 9, from where tanh rounds to 1; all terms are positive, so
-# nothing cancels.
+# At depth 13 the relative error is below 4e-8 up to 9, from where tanh rounds to 1; all terms are positive,
+# so nothing cancels.
 (P0, P1, P2, P3, P4, P5, P6), (Q0, Q1, Q2, Q3, Q4, Q5, Q6) = _lambert(13)
 TANH_END = np.float32(9)
 
@@ -186,9 +187,9 @@ def action_backward(gradient, x, bias_gradient):
             bias_gradient[j] += g
 
 
-# The GRU keeps features in rows and, in columns, the batch of step 0, of step 1, ...: loops over the batch, which
-# is longer than the number of features, vectorise better, and a bias is one number per loop. Row j of a gate:
-# reset j, update size + j, candidate 2 size + j. Column block t of `hidden` is the state before step t.
+# The GRU keeps features in rows and, in columns, the batch of step 0, of step 1, ...: loops over the batch,
+# which is longer than the number of features, vectorise better, and a bias is one number per loop. The rows
+# of feature j: reset j, update size + j, candidate 2 size + j. Block t of `hidden` is the state before step t.
 
 
 @njit(
@@ -216,11 +217,12 @@ def gru_forward(inputs, states, input_bias, state_bias, hidden, begin, batch):
 
 
 @njit(
-    "void(float32[:,::1], float32[:,::1], float32[:,::1], float32[:,::1], float32[::1], float32[::1], int64, int64)",
+    "void(float32[:,::1], float32[:,::1], float32[:,::1], float32[:,::1],"
+    "float32[::1], float32[::1], int64, int64)",
     **_OPTIONS,
 )
 def gru_backward(inputs, states, hidden, gradient, input_bias_gradient, state_bias_gradient, begin, batch):
-    """One step back. `inputs` and `states` become their own gradients; `gradient` keeps what z lets through."""
+    """One step back. `inputs` and `states` become their gradients; `gradient` keeps what z lets through."""
     size = hidden.shape[0]
     end = begin + batch
     for j in range(size):
@@ -252,7 +254,7 @@ def gru_backward(inputs, states, hidden, gradient, input_bias_gradient, state_bi
 
 @njit("void(float32[:,::1], float32[::1], float64, float32)", **_OPTIONS)
 def adam(flat, step, learning_rate, target_rate):
-    """One step of Adam on rows weights, targets, gradients, first and second moments; then targets, if rate > 0."""
+    """One step on rows weights, targets, gradients, first and second moments; targets if their rate > 0."""
     weights, targets, gradients, first, second = flat[0], flat[1], flat[2], flat[3], flat[4]
     step[0] += ONE
     rate = np.float32(learning_rate / (1.0 - BETA_1 ** np.float64(step[0])))

@@ -1,14 +1,15 @@
-"""Networks of TD3 and Context TD3 as `etmdp.agents.fast_update` runs them: storage, forward and backward passes.
+"""Networks of TD3 and Context TD3 as `etmdp.agents.fast_update` runs them: storage, forward and backward.
 
-Products go to torch, the rest to the kernels of fast_kernels.py. Buffers are made once, for one batch size. Those of
-hidden layers are in a `memory` that networks may share if one is done before the next begins: the less memory, the
-more of it stays in the cache. Results of `forward` are buffers of the network's own and last until its next call.
+Products go to torch, the rest to the kernels of fast_kernels.py. Buffers are made once, for one batch size.
+Those of hidden layers are in a `memory` that networks may share if one is done before the next begins: the
+less memory, the more of it stays in the cache. Results of `forward` last until the network's next call.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,17 +27,18 @@ Block = tuple[tuple[int, ...], dict[str, Callable[[Tensor], Tensor]]]
 Blocks = dict[str, Block]
 Tensors = dict[str, Tensor]
 
-# First layers and the GRU's matrices are stored as (in, out): where the inputs are few, MKL's products for their
-# gradients are several times faster that way. The twin critics' first layers stand side by side: one product for both.
+# First layers and the GRU's matrices are stored as (in, out): where the inputs are few, MKL's products for
+# their gradients are several times faster that way. The twin critics' first layers stand side by side: one
+# product serves both.
 
 
 def critic_blocks(critic: nn.Module) -> Blocks:
-    hidden, inputs = critic.q1[0].weight.shape
-    second = critic.q1[2].weight.shape[0]
+    hidden, inputs = critic.get_parameter("q1.0.weight").shape
+    second = len(critic.get_parameter("q1.2.weight"))
     columns = (slice(None, hidden), slice(hidden, None))
 
-    def twins(layer: str, view: Callable[[Tensor, int], Tensor]) -> dict[str, Callable[[Tensor], Tensor]]:
-        return {f"critic.q{c + 1}.{layer}": lambda x, c=c: view(x, c) for c in (0, 1)}
+    def twins(layer: str, view: Callable[..., Tensor]) -> dict[str, Callable[[Tensor], Tensor]]:
+        return {f"critic.q{c + 1}.{layer}": partial(view, c=c) for c in (0, 1)}
 
     return {
         "w1": ((inputs, 2 * hidden), twins("0.weight", lambda x, c: x[:, columns[c]].t())),
@@ -88,7 +90,9 @@ class Store:
         self.learning_rate, self.target_rate = agent.learning_rate, agent.target_rate
         networks, targets = dict(agent.networks.named_parameters()), dict(agent.targets.named_parameters())
         state = agent.optimisers[optimiser].state
-        self.weights, self.targets, self.gradients = ({group: {} for group in blocks} for _ in range(3))
+        self.weights: dict[str, Tensors] = {group: {} for group in blocks}
+        self.targets: dict[str, Tensors] = {group: {} for group in blocks}
+        self.gradients: dict[str, Tensors] = {group: {} for group in blocks}
         begin = 0
         for group, parts in blocks.items():
             for part, (shape, views) in parts.items():
@@ -125,20 +129,18 @@ class Critics:
     def __init__(self, weights: Tensors, gradients: Tensors | None, batch: int, memory: Tensor) -> None:
         self.count, second, hidden = weights["w2"].shape
         self.w, self.g = weights, gradients or {part: torch.zeros_like(w) for part, w in weights.items()}
-        first, second = (batch, self.count * hidden), (self.count, batch, second)
-        self.hidden_1, self.hidden_2, self.gradient_2, self.gradient_1 = _carve(
-            memory, first, second, second, first
-        )
+        shapes = (batch, self.count * hidden), (self.count, batch, second)
+        self.hidden_1, self.hidden_2, self.gradient_1, self.gradient_2 = _carve(memory, *shapes, *shapes)
         self.q, self.q_gradient = torch.zeros(2, self.count, batch).numpy()
         # Per critic: its matrix, that matrix's gradient, and its columns of the first hidden layer.
         split = (x.split(hidden, 1) for x in (self.hidden_1, self.gradient_1))
         self._parts = list(
-            zip(self.w["w2"], self.g["w2"], *split, self.hidden_2, self.gradient_2, strict=True)
+            zip(weights["w2"], self.g["w2"], *split, self.hidden_2, self.gradient_2, strict=True)
         )
         b1, b2, w3, b3 = (self.w[part].numpy() for part in ("b1", "b2", "w3", "b3"))
         db1, db2, dw3, db3 = (self.g[part].numpy() for part in ("b1", "b2", "w3", "b3"))
-        h1, dh1, h2, dh2 = (
-            x.numpy() for x in (self.hidden_1, self.gradient_1, self.hidden_2, self.gradient_2)
+        h1, h2, dh1, dh2 = (
+            x.numpy() for x in (self.hidden_1, self.hidden_2, self.gradient_1, self.gradient_2)
         )
         self._first, self._first_backward = (h1, b1), (dh1, h1, db1)
         self._head = (h2, b2, w3, b3, self.q)
@@ -154,7 +156,7 @@ class Critics:
         return self.q
 
     def backward(self, inputs: Tensor | None) -> Tensor:
-        """From `q_gradient` to the gradient before the first ReLU; with `inputs`, all parameters' gradients too."""
+        """From `q_gradient` to the gradient before the first ReLU; with `inputs`, of all parameters too."""
         kernels.critic_head_backward(*self._head_backward)
         for w2, dw2, hidden_1, gradient_1, _, gradient_2 in self._parts:
             if inputs is not None:
@@ -170,9 +172,8 @@ def first_critic(weights: Tensors, batch: int, memory: Tensor) -> Critics:
     """The first of the twin critics by itself, to go through, not to train."""
     hidden = weights["w2"].shape[2]
     parts = {part: weights[part][:1] for part in ("w2", "b2", "w3", "b3")}
-    return Critics(
-        parts | {"w1": weights["w1"][:, :hidden], "b1": weights["b1"][:hidden]}, None, batch, memory
-    )
+    parts |= {"w1": weights["w1"][:, :hidden], "b1": weights["b1"][:hidden]}
+    return Critics(parts, None, batch, memory)
 
 
 class Actor:
@@ -180,20 +181,15 @@ class Actor:
 
     def __init__(self, weights: Tensors, gradients: Tensors, batch: int, memory: Tensor) -> None:
         self.w, self.g = weights, gradients
-        second, first = ((batch, size) for size in weights["w2"].shape)
-        self.hidden_1, self.hidden_2, self.gradient_2, self.gradient_1 = _carve(
-            memory, first, second, second, first
-        )
+        shapes = [(batch, size) for size in reversed(weights["w2"].shape)]
+        self.hidden_1, self.hidden_2, self.gradient_1, self.gradient_2 = _carve(memory, *shapes, *shapes)
         self.action, self.action_gradient = torch.zeros(2, batch, len(weights["w3"]))
-        self._forward, self._backward = [], []
-        layers = (
-            (self.hidden_1, self.gradient_1),
-            (self.hidden_2, self.gradient_2),
-            (self.action, self.action_gradient),
-        )
-        for part, (values, gradient) in zip(("b1", "b2", "b3"), layers, strict=True):
-            self._forward.append((values.numpy(), self.w[part].numpy()))
-            self._backward.append((gradient.numpy(), values.numpy(), self.g[part].numpy()))
+        h1, h2, a = (x.numpy() for x in (self.hidden_1, self.hidden_2, self.action))
+        dh1, dh2, da = (x.numpy() for x in (self.gradient_1, self.gradient_2, self.action_gradient))
+        b1, b2, b3 = (self.w[part].numpy() for part in ("b1", "b2", "b3"))
+        db1, db2, db3 = (self.g[part].numpy() for part in ("b1", "b2", "b3"))
+        self._forward = (h1, b1), (h2, b2), (a, b3)
+        self._backward = (dh1, h1, db1), (dh2, h2, db2), (da, a, db3)
 
     def forward(self, inputs: Tensor) -> np.ndarray:
         torch.mm(inputs, self.w["w1"], out=self.hidden_1)

@@ -1,7 +1,8 @@
-"""The updates of TD3 and Context TD3 on a CPU: equal to those of td3.py and context_td3.py, several times as fast.
+"""The updates of TD3 and Context TD3 on a CPU: equal to those of td3.py and context_td3.py, but faster.
 
-All forward and backward passes are written out (fast_networks.py), with numba for what is not a product of matrices
-(fast_kernels.py). The agent's modules and optimisers stay what they were, as views of the numbers used here.
+All forward and backward passes are written out (fast_networks.py), with numba for what is not a product of
+matrices (fast_kernels.py). The agent's modules and optimisers become views of the numbers used here, so
+acting, saving and loading work as before.
 """
 
 from __future__ import annotations
@@ -62,10 +63,8 @@ class FastUpdate:
             critic_parts["encoder"] = fast.encoder_blocks(net["critic_encoder"], prefix)
             if not self.shared:
                 actor_parts["encoder"] = fast.encoder_blocks(net["actor_encoder"], "actor_encoder")
-        self.of_actor, self.of_critic = (
-            fast.Store(agent, "actor", actor_parts),
-            fast.Store(agent, "critic", critic_parts),
-        )
+        self.of_actor = fast.Store(agent, "actor", actor_parts)
+        self.of_critic = fast.Store(agent, "critic", critic_parts)
 
         def pair(build, store: fast.Store, group: str, *sizes):
             """The network and its target."""
@@ -79,33 +78,29 @@ class FastUpdate:
         self.first_critic = fast.first_critic(self.critic.w, batch, for_first)
         self.first_critic.q_gradient[:] = -1 / batch  # of the actor's loss, minus the mean
         if self.with_context:
-            length = agent.context_length
-            memory = torch.empty(6 * agent.context_size * length * batch + 2 * fast.ALIGNMENT)
-            sizes = (batch, memory, length)
-            self.encoder, self.target_encoder = pair(fast.GRU, self.of_critic, "encoder", *sizes)
+            length, size = agent.context_length, len(self.of_critic.weights["encoder"]["w_state"])
+            memory = torch.empty(6 * size * length * batch + 2 * fast.ALIGNMENT)
+            of = (batch, memory, length)
+            self.encoder, self.target_encoder = pair(fast.GRU, self.of_critic, "encoder", *of)
             if not self.shared:
-                self.actor_encoder, self.target_actor_encoder = pair(
-                    fast.GRU, self.of_actor, "encoder", *sizes
-                )
+                self.actor_encoder, self.target_actor_encoder = pair(fast.GRU, self.of_actor, "encoder", *of)
         self.w_action = self.first_critic.w["w1"][state : state + action]
         self.w_context, self.w_actor_context = w1[state + action :], self.actor.w["w1"][state:]
         # Memory from the system, in the middle of an update, would cost more than most of its kernels.
         self.noise, self.nothing = torch.empty(batch, action), np.empty((batch, 0), np.float32)
-        self.actor_inputs, self.critic_inputs = (
-            torch.empty(batch, len(self.actor.w["w1"])),
-            torch.empty(batch, len(w1)),
-        )
+        self.actor_inputs = torch.empty(batch, len(self.actor.w["w1"]))
+        self.critic_inputs = torch.empty(batch, len(w1))
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> None:
-        agent, rows, next_rows = self.agent, None, None
+        agent = self.agent
         s, a, r, s_next, live = (x.numpy() for x in batch[:5])
         z_a = z_c = z_a_next = z_c_next = self.nothing
         agent.updates += 1
         actor_too = agent.updates % agent.policy_delay == 0
 
         if self.with_context:
-            rows, next_rows = _step_by_step(batch.history), _step_by_step(batch.next_history)
+            rows, next_rows = map(_step_by_step, batch[5:])
             z_a_next = z_c_next = self.target_encoder.forward(next_rows)
             if not self.shared:
                 z_a_next = self.target_actor_encoder.forward(next_rows)
@@ -151,5 +146,5 @@ class FastUpdate:
 
 
 def _step_by_step(history: Tensor) -> Tensor:
-    """(batch, L, row) to (L batch, row): all of step 0, all of step 1, ...; a view if the replay laid it out so."""
+    """(batch, L, row) to (L batch, row): all of step 0, of step 1, ...; a view, as the replay lays it out."""
     return history.transpose(0, 1).reshape(-1, history.shape[2])

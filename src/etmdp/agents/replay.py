@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """Sampled transitions. `live` is 0 where the episode terminated (no bootstrap), 1 elsewhere, truncation included."""
+    """Sampled transitions. `live` is 0 where an episode terminated (no bootstrap), else 1, truncation too."""
 
     observation: Tensor
     action: Tensor
@@ -59,8 +59,8 @@ class Replay:
         index = torch.randint(len(self), (size,), generator=generator, device=self.rows.device)
         if self.context_length == 0:
             return Batch(*self.rows.index_select(0, index).split(self.columns, 1))
-        # Rows index - L .. index, oldest first; `valid` masks those of earlier episodes. The steps are the outer
-        # dimension in memory, so that a recurrent network finds the batch of a step in one piece.
+        # Rows index - L .. index, oldest first; `valid` masks those of earlier episodes. In memory the steps
+        # are the outer dimension, so that a recurrent network finds the batch of a step in one piece.
         places = index - self.back[:, None]
         oldest = self.stored % self.capacity if self.stored > self.capacity else 0
         reach = torch.minimum(self.age[index], (index - oldest) % self.capacity)
