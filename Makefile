@@ -17,8 +17,10 @@ paper: setup
 	@etmdp status --follow & trap "kill $$! 2> /dev/null" EXIT; \
 	if ! snakemake --profile workflow/profiles/local > $(LOG) 2>&1; then \
 	  echo "Not everything was made. What failed:"; \
-	  grep -A 60 -m 3 '^Error in rule\|^WorkflowError\|Exception' $(LOG); \
-	  echo "The rest of the log: $(LOG); make tries again what failed."; exit 1; \
+	  failed=$$(sed -n 's/^Logfile \(.*\):$$/\1/p' $(LOG) | sort -u); \
+	  for file in $$failed; do echo "$$file:"; tail -n 20 $$file; done; \
+	  [ "$$failed" ] || tail -n 12 $(LOG); \
+	  echo "More is in $(LOG); make tries again what failed."; exit 1; \
 	fi
 	@scale=$$(python -c 'from etmdp.grid import Grid; print(Grid.load().scale)'); echo "Made, at the scale $$scale:"; \
 	for part in report.html claims.md figures tables curves metrics.json; do echo "  results/$$scale/$$part"; done

@@ -96,7 +96,7 @@ def describe(grid: Grid, results: Path) -> str:
             lines += [f"  {name:{width}} " + "".join(f"{count[state]:9}" for state in STATES)]
     for status in statuses.values():
         if status.state == "running":
-            lines += [f"  running: {status.run.name}  {_progress(status)}"]
+            lines += [f"  running: {_progress(status)}  {status.run.name}"]
     for status in statuses.values():
         if status.state == "failed":
             lines += [
@@ -106,7 +106,7 @@ def describe(grid: Grid, results: Path) -> str:
 
 
 def follow(grid: Grid, results: Path) -> None:
-    """Shows the status until every run is done or failed: in place on a terminal, else a line per change."""
+    """Shows the status until every run is done: in place on a terminal, else a line per change."""
     parent, height, last = os.getppid(), 0, ""
     while os.getppid() == parent:  # whoever started this has ended otherwise
         if sys.stdout.isatty():
@@ -119,7 +119,7 @@ def follow(grid: Grid, results: Path) -> None:
             if line != last:
                 print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
             last = line
-        if all(look(run, results).state in ("done", "failed") for run in grid.runs()):
+        if all(look(run, results).state == "done" for run in grid.runs()):
             return
         time.sleep(PAUSE)
 
