@@ -189,7 +189,7 @@ def action_backward(gradient, x, bias_gradient):
 
 # The GRU keeps features in rows and, in columns, the batch of step 0, of step 1, ...: loops over the batch,
 # which is longer than the number of features, vectorise better, and a bias is one number per loop. The rows
-# of feature j: reset j, update size + j, candidate 2 size + j. Block t of `hidden` is the state before step t.
+# of feature j: reset j, update size + j, candidate 2 size + j. Block t of `hidden`: the state before step t.
 
 
 @njit(

@@ -8,7 +8,7 @@ acting, saving and loading work as before.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -145,6 +145,6 @@ class FastUpdate:
         return self.critic_inputs
 
 
-def _step_by_step(history: Tensor) -> Tensor:
+def _step_by_step(history: Any) -> Tensor:
     """(batch, L, row) to (L batch, row): all of step 0, of step 1, ...; a view, as the replay lays it out."""
     return history.transpose(0, 1).reshape(-1, history.shape[2])
