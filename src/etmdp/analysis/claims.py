@@ -17,9 +17,9 @@ from etmdp.analysis import stats
 from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import plan
 from etmdp.analysis.rules import ALIVE_BONUS, CLAIMS, Cell, Check, Claim
-from etmdp.analysis.stats import Statistic
+from etmdp.analysis.stats import MIN_SEEDS, Statistic
 from etmdp.analysis.style import metric_name
-from etmdp.analysis.verdicts import MIN_SEEDS, Result, Verdict
+from etmdp.analysis.verdicts import Result, Verdict
 from etmdp.errors import UserError
 from etmdp.grid import Grid
 

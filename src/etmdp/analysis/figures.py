@@ -12,11 +12,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FuncFormatter
+from PIL import Image
 
 from etmdp.analysis import stats
 from etmdp.analysis.curves import Curves
 from etmdp.analysis.load import Setting, environments_left_out, plan
-from etmdp.analysis.style import Style, env_name, metric_name, metric_unit, style
+from etmdp.analysis.style import RANDOM_START, Style, env_name, metric_name, metric_unit, style
 from etmdp.errors import UserError
 from etmdp.grid import Grid
 
@@ -93,7 +94,7 @@ def _panel(panel, grid: Grid, table: Curves, settings: list[Setting], metric: st
         if len(values) < len(setting.runs):
             name += f" ({len(values)} of {len(setting.runs)} seeds)"
         handles[name] = line
-    if metric.endswith("cost") and settings:
+    if metric.removeprefix(RANDOM_START) == "cost":
         budget = settings[0].runs[0].config.budget
         handles["budget C"] = panel.axhline(budget, color="#333333", linewidth=0.9, dashes=(1, 3))
     panel.set_xlim(left=0)
@@ -126,11 +127,11 @@ def caption(grid: Grid, experiment: str, table: Curves) -> list[str]:
         f"{setting.env}/{setting.label}" for setting, count in zip(settings, counts, strict=True) if not count
     ]
     left_out = environments_left_out(grid, experiment)
-    drawn = (
-        "one run, no interval"
-        if max(counts) == 1
-        else "line: interquartile mean; band: 95 % bootstrap interval"
-    )
+    drawn = "line: interquartile mean; band: 95 % bootstrap interval"
+    if max(counts) == 1:
+        drawn = "one run, no interval"
+    elif max(counts) < stats.MIN_SEEDS:
+        drawn += f" (fewer than {stats.MIN_SEEDS} seeds: no evidence)"
     lines = [" · ".join([*parts, drawn])]
     if left_out:
         lines.append("not run at this scale: " + ", ".join(map(env_name, left_out)))
@@ -153,4 +154,12 @@ def save(figure: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context(RC):
         figure.savefig(buffer, format=kind, dpi=DPI, metadata=METADATA[kind])
-    return buffer.getvalue()
+    return _with_palette(buffer) if kind == "png" else buffer.getvalue()
+
+
+def _with_palette(picture: io.BytesIO) -> bytes:
+    """256 colours are plenty for lines and bands, and a third of the bytes: pictures are kept in git."""
+    smaller = io.BytesIO()
+    image = Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    image.save(smaller, format="png", optimize=True)
+    return smaller.getvalue()

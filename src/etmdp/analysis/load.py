@@ -98,8 +98,8 @@ def read_run(folder: Path, run: Run) -> pd.DataFrame:
     wanted = np.arange(every, run.config.steps + 1, every)
     if not np.array_equal(frame["step"], wanted):
         raise UserError(
-            f"{path} has {len(frame)} evaluations up to step {frame['step'].iloc[-1]:g}, not the {len(wanted)} "
-            f"of every {every} steps up to {wanted[-1]}; train the run again"
+            f"{path} has {len(frame)} evaluations up to step {frame['step'].iloc[-1]:g}, not the "
+            f"{len(wanted)} of every {every} steps up to {wanted[-1]}; train the run again"
         )
     return frame.astype({"step": np.int64})
 

@@ -117,7 +117,7 @@
       bands.push({ series: [first + 2, first + 1], fill: `${setting.colour}33` });
     }
     const budget = (u) => {
-      if (view.profile || !view.metric.endsWith("cost") || view.metric.startsWith("train")) return;
+      if (view.profile || !["cost", `${data.randomStart}cost`].includes(view.metric)) return;
       const y = u.valToPos(settings[0].budget, "y", true);
       if (y < u.bbox.top || y > u.bbox.top + u.bbox.height) return;
       u.ctx.save();

@@ -135,8 +135,8 @@ def _profile(table: Curves, setting: Setting, settings: list[Setting], metric: s
 
 
 def _numbers(values: np.ndarray | None) -> list[float] | None:
-    """Five significant digits: enough for a screen, and a page small enough for git."""
-    return None if values is None else [float(f"{value:.5g}") for value in values]
+    """Four significant digits: enough for a screen, and a page small enough for git."""
+    return None if values is None else [float(f"{value:.4g}") for value in values]
 
 
 def _seconds(grid: Grid, runs: Path) -> dict[str, np.ndarray]:
@@ -155,7 +155,7 @@ def _claims(judged: list[verdicts.Verdict]) -> str:
     for v in (each for each in judged if each.verdict != "not run"):
         checks = "".join(
             f"<tr><td>{escape(c.text)}</td><td>{escape(c.measure)}</td><td>{escape(c.status)}</td>"
-            f"<td>{escape(verdicts.effect(c))} {escape(verdicts.span(c))}</td><td>{escape(c.why)}</td></tr>"
+            f"<td>{escape(_effect(c))}</td><td>{escape(c.why)}</td></tr>"
             for c in v.checks
         )
         head = "<tr><th>check</th><th>measure</th><th>status</th><th>effect [95 %]</th><th>why</th></tr>"
@@ -183,6 +183,10 @@ def _claims(judged: list[verdicts.Verdict]) -> str:
         )
         rows.append(f"<h3>Not run</h3>{_table(head + waiting)}")
     return "\n".join(rows)
+
+
+def _effect(result: verdicts.Result) -> str:
+    return "-" if result.effect is None else f"{verdicts.effect(result)} {verdicts.span(result)}"
 
 
 def _facts(v: verdicts.Verdict) -> str:

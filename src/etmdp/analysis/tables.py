@@ -211,6 +211,8 @@ def number(value: float) -> str:
 def _sheet(grid: Grid, experiment: str, rows: pd.DataFrame, parts: list, note: str) -> Sheet:
     steps = " / ".join(str(step) for step in sorted(set(rows["steps"])))
     intro = [f"Scale {grid.scale}, last evaluation at step {steps}."]
+    if max(rows["seeds"]) < stats.MIN_SEEDS:
+        intro.append(f"Fewer than {stats.MIN_SEEDS} seeds: the intervals are no evidence.")
     left_out = environments_left_out(grid, experiment)
     if left_out:
         intro.append(f"Not run at this scale: {', '.join(map(env_name, left_out))}.")

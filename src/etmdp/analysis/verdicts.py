@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from etmdp.analysis.stats import MIN_SEEDS
 from etmdp.analysis.tables import markdown_row, number
 from etmdp.grid import Grid
 
 VERDICTS = ("reproduced", "not reproduced", "inconclusive", "not run")
-# With fewer seeds even complete separation of two methods is no evidence: by chance 2 of the 20 orders of
-# 3 + 3 runs (10 %) separate them, 2 of the 70 of 4 + 4 (3 %).
-MIN_SEEDS = 4
 NOTE = f"""\
 Each claim is judged by a rule (src/etmdp/analysis/rules.py) on 95 % bootstrap intervals, never by hand. A
 positive effect speaks for the paper; shown is the check that speaks most against it. Fewer than {MIN_SEEDS}

@@ -46,6 +46,13 @@ def test_one_seed_has_no_band_and_the_caption_says_so(few_seeds, synthetic):
     assert "one run, no interval" in figures.caption(grid, "encoder", data)[0]
 
 
+def test_too_few_seeds_are_told(few_seeds, synthetic):
+    for seeds, told in ((3, True), (4, False)):
+        grid = few_seeds(seeds)
+        text = figures.caption(grid, "encoder", Curves(synthetic(grid, "encoder")))[0]
+        assert ("no evidence" in text) == told
+
+
 def test_caption_tells_scale_seeds_steps_and_what_is_left_out(params, synthetic):
     grid = Grid(params, "part")
     told = figures.caption(grid, "mazes", Curves(synthetic(grid, "mazes")))

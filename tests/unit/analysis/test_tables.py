@@ -87,6 +87,7 @@ def test_one_seed_has_no_interval(few_seeds, synthetic):
     rows, sheet = tables.make(grid, "encoder", data)
     assert rows["lower"].isna().all()
     assert "| maze 1 | context td3 | 100 | - | 100 |" in tables.to_markdown(sheet)
+    assert "Fewer than 4 seeds: the intervals are no evidence." in tables.to_markdown(sheet)
     assert "lower" not in metrics.summary(grid, {"encoder": data})["encoder"]["maze_1"]["context_td3"]
 
 
