@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,8 +35,8 @@ TASKS = (
 class DmEnvAdapter(gym.Env):
     """A dm_control environment as a Gymnasium one, without cost (`info["cost"]` is 0).
 
-    A last TimeStep with discount 0 is a termination, any other last one a truncation. Observations are joined in the
-    order in which the task lists them, numbers and arrays alike as flat rows.
+    A last TimeStep with discount 0 is a termination, any other last one a truncation. Observations are
+    flattened and joined in the order in which the task lists them.
 
     Args:
         env: the environment to adapt.
@@ -93,7 +94,9 @@ class DmEnvAdapter(gym.Env):
 def make(task: str, render_mode: str | None = None) -> DmEnvAdapter:
     """A task by its name in TASKS, without the suite's own time limit."""
     rendering.prepare(render_mode)
-    from dm_control import suite
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for a screen, whether or not anything is to be drawn
+        from dm_control import suite
 
     _mend_named_indexing()
     domain, name = task.split("-")
@@ -102,7 +105,7 @@ def make(task: str, render_mode: str | None = None) -> DmEnvAdapter:
 
 @functools.cache
 def _mend_named_indexing() -> None:
-    """Lets dm_control 1.0.11 index by a list of names under numpy 2, where `np.array(list, copy=False)` is an error."""
+    """Lets dm_control 1.0.11 index by lists of names under numpy 2, which takes `copy=False` literally."""
     from dm_control.mujoco import index
 
     convert = index.RegularNamedAxis.convert_key_item

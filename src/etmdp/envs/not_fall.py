@@ -15,13 +15,13 @@ ALIVE_BONUS = {"Hopper": 1.0, "Walker2d": 1.0, "Humanoid": 5.0}  # Gymnasium's `
 class NotFall(gym.Env):
     """A walking robot of Gymnasium (version 4) that runs on after a fall.
 
-    Cost: 1 for each step that ends in a state which the robot's own test calls unhealthy. Reward: Gymnasium's without
-    the alive bonus, which would tell what the cost is there to tell.
+    Cost: 1 for each step that ends in a state which the robot's own test calls unhealthy.
+    Reward: Gymnasium's without the alive bonus.
 
     Args:
         robot: Hopper, Walker2d or Humanoid.
-        alive_bonus: for evaluation, add Gymnasium's bonus for every healthy step, so that returns compare with those
-            published; `info["training_reward"]` is then the reward without it.
+        alive_bonus: add Gymnasium's bonus to every healthy step, for evaluation, so that returns compare with
+            those published; `info["training_reward"]` is then the reward without it.
         render_mode: None or "rgb_array".
     """
 

@@ -29,10 +29,12 @@ class PointGather(gym.Env):
     """A point that turns and drives among 2 apples (reward 10) and 8 bombs (reward -1, cost 1).
 
     Action: how far to drive, in [-1, 1], and by how much to turn first, in [-0.25, 0.25].
-    Observation, 29 numbers: pose (x, y, heading), velocities (the point is put from place to place, so they keep
-    their random first values, as in the original), body position (x, y, height), and what the sensor sees: ten
-    bins for apples, ten for bombs, from right to left; a bin reads 1 - d/6 for the nearest object in it.
-    An episode ends when nothing is left to catch.
+    Observation, 29 numbers: pose (x, y, heading), velocities (the point is put from place to place, so they
+    keep their random first values, as in the original), body position (x, y, height), and what the sensor
+    sees: ten bins for apples, ten for bombs, from right to left; a bin reads 1 - d/6 for the nearest object
+    in it. An episode ends when nothing is left to catch.
+
+    One difference: the original measures from the body's centre of mass, 0.04 ahead of the pose.
 
     Args:
         render_mode: None or "rgb_array".

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import weakref
 from typing import Any
 
 import numpy as np
@@ -39,35 +40,38 @@ def prepare(render_mode: str | None) -> None:
 
 
 class Camera:
-    """Frames of a MuJoCo simulation.
+    """Draws frames of a MuJoCo simulation.
 
     Args:
         model, data: the simulation.
-        name: one of the model's cameras; the free camera without it.
+        name: one of the model's cameras.
+        all_groups: also draw geoms of the groups that MuJoCo leaves out by default.
     """
 
-    def __init__(self, model: Any, data: Any, name: str | None = None) -> None:
+    def __init__(self, model: Any, data: Any, name: str, all_groups: bool = False) -> None:
         import mujoco
         from gymnasium.envs.mujoco.mujoco_rendering import OffScreenViewer
 
+        self.model = model
         model.vis.global_.offwidth = model.vis.global_.offheight = FRAME_SIZE
-        self._id = -1 if name is None else mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
-        self._viewer = explained(lambda: OffScreenViewer(model, data))
+        self._id = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
+        try:
+            self._viewer = OffScreenViewer(model, data)
+        except (
+            Exception
+        ) as error:  # OpenGL's bindings fail in many ways: ImportError, AttributeError, FatalError ...
+            backend = os.environ.get("MUJOCO_GL")
+            raise UserError(f"cannot render (MUJOCO_GL is {backend}): {error}; {REMEDY}") from error
+        if all_groups:
+            # MuJoCo 2.3.3 gives numpy 2 this array with stride 0: only its first element could be set.
+            groups = self._viewer.vopt.geomgroup
+            np.lib.stride_tricks.as_strided(groups, strides=(groups.itemsize,))[:] = 1
+        # The interpreter's end would be too late: OpenGL's bindings are gone by then.
+        weakref.finalize(self, self._viewer.free)
 
     def frame(self) -> np.ndarray:
-        self._viewer.make_context_current()  # another environment may have drawn since
+        self._viewer.make_context_current()  # another camera may have been in use since
         return self._viewer.render("rgb_array", self._id)
-
-
-def explained(draw: Any) -> Any:
-    """The result of `draw()`, whose failure becomes a UserError that says what to install."""
-    try:
-        return draw()
-    except (
-        Exception
-    ) as error:  # OpenGL's bindings fail in many ways: ImportError, AttributeError, FatalError ...
-        backend = os.environ.get("MUJOCO_GL", "not set")
-        raise UserError(f"cannot render (MUJOCO_GL is {backend}): {error}; {REMEDY}") from error
 
 
 def _loads(library: str) -> bool:
