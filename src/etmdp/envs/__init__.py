@@ -10,13 +10,15 @@ from typing import Any
 import gymnasium as gym
 
 from etmdp.config import RunConfig
-from etmdp.envs import maze
+from etmdp.envs import control, maze, not_fall, point_gather, safety_gym
 from etmdp.envs.early_termination import BudgetTimeObservation, EarlyTermination
 from etmdp.errors import UserError
 
 __all__ = ["BudgetTimeObservation", "EarlyTermination", "make", "make_evaluation_env", "make_training_env"]
 
-maze.register()
+# Names only: a simulator is imported when one of its environments is made.
+for _family in (control, maze, not_fall, point_gather, safety_gym):
+    _family.register()
 
 
 def make(env_id: str, horizon: int, **kwargs: Any) -> gym.Env:
