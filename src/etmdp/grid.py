@@ -124,6 +124,9 @@ class Grid:
                 f"so {where} cannot use them together"
             )
         cost_aware = change.get("cost_aware", False)
+        steps = self.settings["steps"][settings["length"]]
+        # Judging may take as many steps as learning, no more: a short run is judged less often.
+        judging = settings["horizon"] * sum(one["episodes"] for one in settings["evaluation"].values())
         config = RunConfig(
             env=env,
             env_id=settings["id"],
@@ -142,8 +145,8 @@ class Grid:
             algorithm=algorithm,
             agent=agent,
             exploration=params["explorations"][change.get("exploration", settings["exploration"])],
-            steps=self.settings["steps"][settings["length"]],
-            evaluations=params["evaluations"],
+            steps=steps,
+            evaluations=max(1, min(params["evaluations"], steps // judging)),
             evaluation=settings["evaluation"],
             seed=self.settings["seeds"][0],
         )
