@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from etmdp.envs import rendering
+from etmdp import rendering
 
 TASKS = (
     "acrobot-swingup",
@@ -75,7 +75,7 @@ class DmEnvAdapter(gym.Env):
     def _flatten(self, observation: Mapping[str, Any]) -> np.ndarray:
         return np.concatenate([np.ravel(observation[name]) for name in self._names], dtype=np.float64)
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         if self.render_mode is None:
             return None
         if self._camera is None:

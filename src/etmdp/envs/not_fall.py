@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from etmdp.envs import rendering
+from etmdp import rendering
 
 ALIVE_BONUS = {"Hopper": 1.0, "Walker2d": 1.0, "Humanoid": 5.0}  # Gymnasium's `healthy_reward`
 
@@ -29,7 +29,7 @@ class NotFall(gym.Env):
 
     def __init__(self, robot: str, alive_bonus: bool = False, render_mode: str | None = None) -> None:
         rendering.prepare(render_mode)
-        self._robot = gym.make(
+        self._robot: Any = gym.make(
             f"{robot}-v4",
             terminate_when_unhealthy=False,
             healthy_reward=0.0,
@@ -55,7 +55,7 @@ class NotFall(gym.Env):
             reward += self._bonus * healthy
         return observation, reward, False, False, info
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         if self.render_mode is None:
             return None
         if self._camera is None:

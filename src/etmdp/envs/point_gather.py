@@ -49,7 +49,9 @@ class PointGather(gym.Env):
         place, free = [ARENA, ARENA], np.inf
         low = [-ARENA, -ARENA, -free, -free, -free, -free, -ARENA, -ARENA, 0.0] + [0.0] * 2 * BINS
         high = [*place, free, free, free, free, *place, 1.0] + [1.0] * 2 * BINS
-        self.observation_space = gym.spaces.Box(np.float32(low), np.float32(high), dtype=np.float32)
+        self.observation_space = gym.spaces.Box(
+            np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32
+        )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         super().reset(seed=seed)
@@ -103,7 +105,7 @@ class PointGather(gym.Env):
             readings[bin_] = max(readings[bin_], 1.0 - distance / SENSOR_RANGE)
         return readings
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         if self.render_mode is None:
             return None
         from PIL import Image, ImageDraw

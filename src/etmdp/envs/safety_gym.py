@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from etmdp.envs import rendering
+from etmdp import rendering
 
 ROBOTS = ("Point", "Car")
 CAMERA = "fixedfar"  # sees the whole arena
@@ -35,15 +35,12 @@ class SafetyGoal(gym.Env):
     def __init__(self, robot: str, fast: bool = True, render_mode: str | None = None) -> None:
         rendering.prepare(render_mode)
         _import_safety_gymnasium()
-        if fast:
-            from etmdp.envs.safety_gym_fast import FastBuilder as Builder
-        else:
-            from safety_gymnasium.builder import Builder
-        self._builder = Builder(
-            f"Safety{robot}Goal1-v0",
-            config={"agent_name": robot},
-            render_mode=render_mode,
-        )
+        from safety_gymnasium.builder import Builder
+
+        from etmdp.envs.safety_gym_fast import FastBuilder
+
+        builder = FastBuilder if fast else Builder
+        self._builder = builder(f"Safety{robot}Goal1-v0", {"agent_name": robot}, render_mode)
         self._builder.task.num_steps = np.inf
         # safety-gymnasium's first reset leaves the solver's warm start other than all later ones do.
         self._warm = fast
@@ -70,7 +67,7 @@ class SafetyGoal(gym.Env):
         )
         return observation, float(reward), terminated, truncated, {"cost": float(cost > 0)}
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         if self.render_mode is None:
             return None
         task = self._builder.task

@@ -32,8 +32,8 @@ TAU = 2 * math.pi
 class FastBuilder(Builder):
     """Like its parent, with the task below."""
 
-    def __init__(self, *args: Any, render_mode: str | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, render_mode=render_mode, **kwargs)
+    def __init__(self, task_id: str, config: dict[str, Any], render_mode: str | None = None) -> None:
+        super().__init__(task_id, config, render_mode)
         self.task.sky = render_mode is not None
 
     def _get_task(self) -> FastGoal:
@@ -46,6 +46,7 @@ class FastGoal(GoalLevel1):
     """GoalLevel1 on one compiled model. Has the parent's methods, so that its callers need not change."""
 
     sky = False  # whether the model has the sky, 191 MB of it
+    world: Any
 
     def _build(self) -> None:
         """A new layout in the compiled model, by the same random numbers as the parent's."""

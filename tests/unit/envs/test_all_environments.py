@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from etmdp.envs import make, rendering
+from etmdp import rendering
+from etmdp.envs import make
 from etmdp.errors import UserError
 
 IDS = sorted(name for name in gym.registry if name.startswith("etmdp/"))

@@ -3,7 +3,7 @@
 import gymnasium.envs.mujoco.mujoco_rendering as gymnasium_rendering
 import pytest
 
-from etmdp.envs import rendering
+from etmdp import rendering
 from etmdp.errors import UserError
 
 
@@ -52,6 +52,22 @@ def test_the_library_that_mujoco_gl_names_is_missing(machine, render_mode):
     machine(["libEGL.so.1"], backend="osmesa")
     with pytest.raises(UserError, match=r"MUJOCO_GL is osmesa.*libosmesa6"):
         rendering.prepare(render_mode)
+
+
+@pytest.mark.parametrize(
+    ("backend", "reason"), [("glfw", "no screen"), ("disable", "set it to egl or osmesa")]
+)
+def test_a_setting_that_cannot_draw(machine, backend, reason):
+    machine(["libEGL.so.1"], backend=backend)
+    rendering.prepare(None)
+    with pytest.raises(UserError, match=reason):
+        rendering.prepare("rgb_array")
+
+
+def test_a_value_of_mujoco_gl_that_does_not_exist(machine):
+    machine(["libEGL.so.1"], backend="elg")
+    with pytest.raises(UserError, match="'elg'; allowed: egl, osmesa, glfw"):
+        rendering.prepare(None)
 
 
 def test_a_library_that_fails_is_explained(monkeypatch):

@@ -1,15 +1,19 @@
-"""Drawing MuJoCo scenes without a screen, and plain words where a system library for it is missing."""
+"""Drawing MuJoCo scenes without a screen, and plain words where a system library for it is missing.
+
+Imports nothing heavy: `prepare` must be able to run before Gymnasium, which imports MuJoCo, is imported.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import weakref
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from etmdp.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FRAME_SIZE = 480  # pixels, width and height
 # What MUJOCO_GL may name, the library each needs, and the Debian package that has it.
@@ -22,7 +26,7 @@ def prepare(render_mode: str | None) -> None:
 
     Keeps the user's MUJOCO_GL. Without it a screen is used if there is one, otherwise EGL or OSMesa.
     """
-    backend = os.environ.get("MUJOCO_GL")
+    backend, screen = os.environ.get("MUJOCO_GL", ""), bool(os.environ.get("DISPLAY"))
     if backend in LIBRARIES:
         library, package = LIBRARIES[backend]
         if not _loads(library):
@@ -30,10 +34,19 @@ def prepare(render_mode: str | None) -> None:
             raise UserError(
                 f"MUJOCO_GL is {backend}, but {library} is missing; install it (on Debian: {package})"
             )
-    elif not backend and render_mode is not None:
-        found = [name for name, (library, _) in LIBRARIES.items() if _loads(library)]
-        if os.environ.get("DISPLAY"):
-            found.insert(0, "glfw")
+    elif backend not in ("", "glfw", "disable"):
+        raise UserError(
+            f"MUJOCO_GL is {backend!r}; allowed: {', '.join(LIBRARIES)}, glfw (a screen), disable"
+        )
+    elif render_mode is None:
+        return
+    elif backend == "disable" or (backend == "glfw" and not screen):
+        reason = "there is no screen" if backend == "glfw" else "that is what it means"
+        raise UserError(
+            f"cannot render: MUJOCO_GL is {backend}, and {reason}; set it to {' or '.join(LIBRARIES)}"
+        )
+    elif not backend:
+        found = ["glfw"] if screen else [name for name, (library, _) in LIBRARIES.items() if _loads(library)]
         if not found:
             raise UserError(f"cannot render: there is no screen and no library to do without; {REMEDY}")
         os.environ["MUJOCO_GL"] = found[0]
@@ -50,6 +63,7 @@ class Camera:
 
     def __init__(self, model: Any, data: Any, name: str, all_groups: bool = False) -> None:
         import mujoco
+        import numpy as np
         from gymnasium.envs.mujoco.mujoco_rendering import OffScreenViewer
 
         self.model = model
