@@ -160,6 +160,8 @@ def save(figure: Figure, kind: str) -> bytes:
 def _with_palette(picture: io.BytesIO) -> bytes:
     """256 colours are plenty for lines and bands, and a third of the bytes: pictures are kept in git."""
     smaller = io.BytesIO()
-    image = Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    image = (
+        Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
     image.save(smaller, format="png", optimize=True)
     return smaller.getvalue()

@@ -114,7 +114,9 @@ def environments(grid: Grid, experiment: str) -> Figure:
             _draw_frame(panel, grid, names[0])
             panel.set_title("\n".join(map(env_name, names)), fontsize=8)
         figure.suptitle(grid.params["experiments"][experiment]["title"], fontsize=11)
-        figure.supxlabel("Red: the agent. Orange: lava. Green: the goal.", fontsize=7, color="#555555")
+        figure.supxlabel(
+            "Mazes: the agent is red, lava is orange, the goal is green.", fontsize=7, color="#555555"
+        )
     return figure
 
 

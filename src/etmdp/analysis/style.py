@@ -27,6 +27,8 @@ METHODS = {
     "ppo_lagrangian": Style("#009e73", (6, 2, 1.5, 2, 1.5, 2), "D"),
     "cpo": Style("#cc79a7", (4, 1.5, 1, 1.5), "X"),
     "ppo_et": Style("#7b5ea7", (9, 3), ">"),
+    "trpo": Style("#4d4d4d", (2, 1, 2, 3), "<"),
+    "trpo_et": Style("#a6761d", (7, 1.5, 3, 1.5), "h"),
 }
 # For methods and variants that are not listed above: in turn.
 SPARE_COLOURS = ("#8c564b", "#2f4b7c", "#a05195", "#4d7c0f")

@@ -144,6 +144,12 @@ def write_run(folder: Path, run, columns: dict | None = None) -> Path:
 
 
 @pytest.fixture(scope="session")
+def root():
+    """The project's folder."""
+    return Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
 def full_params():
     return make_params
 

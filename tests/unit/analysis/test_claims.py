@@ -7,7 +7,9 @@ import pytest
 
 from etmdp.analysis import claims, rules, verdicts
 from etmdp.analysis.curves import Curves
+from etmdp.analysis.load import plan
 from etmdp.analysis.rules import Cell
+from etmdp.grid import Grid
 
 CLAIMS = {claim.id: claim for claim in rules.CLAIMS}
 TRAINED = [claim.id for claim in rules.CLAIMS if claim.statement is None]
@@ -187,8 +189,6 @@ def test_missing_competitors_are_told_in_short(grid, synthetic):
 
 
 def test_environments_left_out_are_told(params, synthetic):
-    from etmdp.grid import Grid
-
     grid = Grid(params, "part")
     verdict = judge("C2", grid, synthetic, CASES["C2"][0])
     assert verdict.verdict == "inconclusive"
@@ -265,8 +265,6 @@ def test_fewer_seeds_than_planned_are_told(grid, synthetic):
 
 
 def test_not_run_tells_why(params, grid, synthetic):
-    from etmdp.grid import Grid
-
     assert "no results yet" in claims.judge(CLAIMS["C2"], grid, {}).why
     assert "is off at the scale part" in claims.judge(CLAIMS["C3"], Grid(params, "part"), {}).why
     nothing = judge("C4", grid, synthetic, budget, keep=lambda c: c.env != "car_goal")
@@ -289,6 +287,16 @@ def test_theorems(name, statement, grid):
     assert refuted.effect == 0.5
     assert "chain 7" in refuted.why
     assert claims.judge(CLAIMS[name], grid, theory(("other", "a", "True"))).verdict == "not run"
+
+
+@pytest.mark.parametrize("claim", rules.CLAIMS, ids=lambda claim: claim.id)
+def test_the_full_experiments_have_what_the_rules_ask_for(claim, root):
+    """A name that changes in params.yaml alone would turn a claim into `not run` without a word."""
+    grid = Grid.load(root / "params.yaml", "paper", root / "workflow/schemas/params.schema.yaml")
+    if claim.experiment not in grid.params["experiments"]:
+        pytest.skip(f"params.yaml has no experiment {claim.experiment}")
+    wanted = {cell for group in claim.requirements for check in group for _, cell in check.terms}
+    assert wanted <= {Cell(*setting.key) for setting in plan(grid, claim.experiment)}
 
 
 def test_documents(grid, synthetic):
