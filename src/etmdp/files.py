@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from etmdp.errors import UserError
+
+log = logging.getLogger("etmdp")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -35,21 +38,32 @@ def make_folder(path: Path) -> Path:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Holds a lock file; the system frees it when the process dies, however it dies."""
-    make_folder(path.parent)
-    try:
-        file = path.open("a+")
-    except OSError as error:
-        raise UserError(f"cannot open the lock {path}: {error.strerror}; make the folder writable") from error
-    with file:
+    """Holds a lock file, waiting for whoever has it; the system frees it when a process dies, however it dies."""
+    while True:
+        make_folder(path.parent)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise UserError(
-                f"another process ({file.read().strip() or 'unknown'}) is working on {path.parent}; wait for it or stop it"
-            ) from None
-        file.truncate(0)
-        file.write(f"pid {os.getpid()}")
-        file.flush()
-        yield
+            file = path.open("a+")
+        except OSError as error:
+            raise UserError(f"cannot open the lock {path}: {error.strerror}; make it writable") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                log.warning("another process (%s) is working on %s; waiting for it", holder, path.parent)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not _is_still(path, file.fileno()):
+                continue  # its holder finished and removed it: this lock is nobody's any more
+            file.truncate(0)
+            file.write(f"pid {os.getpid()}")
+            file.flush()
+            yield
+            return
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False

@@ -140,13 +140,14 @@ def train(
     """Trains one run into the files `OUTPUTS` of the folder `out`.
 
     A run that was killed continues from its checkpoint and ends with the same progress.csv and policy. Outputs appear
-    only when the run is finished.
+    only when the run is finished. Two processes for one run: the second waits, and finds it finished.
     """
-    if all((out / name).exists() for name in OUTPUTS):
-        log.info("%s is finished already", out)
-        return
-    make_folder(out)
     with exclusive(checkpoint_folder / "lock"):
+        if all((out / name).exists() for name in OUTPUTS):
+            log.info("%s is finished already", out)
+            shutil.rmtree(checkpoint_folder)
+            return
+        make_folder(out)
         failure = checkpoint_folder / "failed.txt"
         failure.unlink(missing_ok=True)
         try:

@@ -1,7 +1,6 @@
 """A run: deterministic, killed at any moment and continued to the same bytes, honest about what it counts."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 
 from etmdp import EarlyTermination
 from etmdp.errors import UserError
-from etmdp.files import exclusive
 from etmdp.progress import read_rows
 from etmdp.train import OUTPUTS, Counts, learn, make_agent, train
 
@@ -102,9 +100,18 @@ def test_sigkill_at_random_moments(tmp_path, make_config):
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
-def test_two_processes_cannot_train_one_run(tmp_path, make_config):
-    with exclusive(tmp_path / "c" / "lock"), pytest.raises(UserError, match=f"pid {os.getpid()}"):
-        train(make_config(), tmp_path / "run", tmp_path / "c")
+def test_of_two_processes_one_trains_and_the_other_waits(tmp_path, make_config):
+    config = make_config(steps=1500)
+    command = [sys.executable, "-m", "etmdp.cli", "train", "--config", config.to_json(), "--out", tmp_path / "run"]
+    command += ["--checkpoint", tmp_path / "c"]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    waited = [text for text in said if "finished already" in text]
+    assert len(waited) == 1
+    train(config, tmp_path / "alone", tmp_path / "c2")
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "alone")
+    assert not (tmp_path / "c").exists()
 
 
 def test_a_finished_run_is_left_alone(tmp_path, make_config):
