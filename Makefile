@@ -14,8 +14,13 @@ export OMP_NUM_THREADS ?= 1
 paper: setup
 	@etmdp status
 	@mkdir -p results/logs; echo "Snakemake writes to $(LOG); Ctrl-C stops, make continues."
-	@etmdp status --follow & trap "kill $$! 2> /dev/null" EXIT; \
-	if ! snakemake --profile workflow/profiles/local > $(LOG) 2>&1; then \
+	@if command -v flock > /dev/null; then \
+	  exec 9> results/logs/make.lock; \
+	  flock -n 9 || { echo "make: another make is at work in this folder; wait for it or stop it" >&2; exit 1; }; \
+	  snakemake --unlock > /dev/null 2>&1 9>&- || true; `# left locked by a driver that was killed` \
+	fi; \
+	etmdp status --follow 9>&- & trap "kill $$! 2> /dev/null" EXIT; \
+	if ! snakemake --profile workflow/profiles/local > $(LOG) 2>&1 9>&-; then \
 	  echo "Not everything was made. What failed:"; \
 	  failed=$$(sed -n 's/^Logfile \(.*\):$$/\1/p' $(LOG) | sort -u); \
 	  for file in $$failed; do echo "$$file:"; tail -n 20 $$file; done; \
@@ -39,6 +44,7 @@ setup: .venv/installed
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' 2> /dev/null || \
 	  { echo "make: $(PYTHON) is missing, is not Python 3.11 or lacks venv; install it (Debian: python3.11-venv) or name it: make PYTHON=..." >&2; exit 1; }
 	@git --version > /dev/null || { echo "make: git is missing; install it" >&2; exit 1; }
+	@echo "Setting up .venv: a few minutes the first time, mostly for $(TORCH)"
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet $(TORCH)
 	.venv/bin/pip install --quiet --no-deps --requirement requirements.lock

@@ -98,10 +98,10 @@ def _draw_map(panel, maze: MazeMap) -> None:
 
 
 def environments(grid: Grid, experiment: str) -> Figure:
-    """The first frame of each environment; those with one Gymnasium id look alike and share a panel."""
+    """The first frame of each environment of the scale; those with one Gymnasium id share a panel."""
     same: dict[str, list[str]] = {}
-    for name, spec in grid.params["environments"].items():
-        same.setdefault(spec["id"], []).append(name)
+    for name in grid.settings.get("environments", grid.params["environments"]):
+        same.setdefault(grid.params["environments"][name]["id"], []).append(name)
     rows = -(-len(same) // COLUMNS)
     columns = min(COLUMNS, len(same))
     with mpl.rc_context(RC | {"axes.grid": False}):
