@@ -94,6 +94,9 @@ class DmEnvAdapter(gym.Env):
 def make(task: str, render_mode: str | None = None) -> DmEnvAdapter:
     """A task by its name in TASKS, without the suite's own time limit."""
     rendering.prepare(render_mode)
+    from absl import logging
+
+    logging.set_verbosity(logging.WARNING)  # dm_control tells which libraries it has found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a screen, whether or not anything is to be drawn
         from dm_control import suite
