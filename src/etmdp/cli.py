@@ -8,6 +8,7 @@ import logging
 import sys
 from pathlib import Path
 
+from etmdp import rendering
 from etmdp.errors import UserError
 
 EXIT_MISTAKE = 2
@@ -50,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     args = parser().parse_args(arguments)
     try:
+        rendering.prepare(None)  # before Gymnasium is imported, which ends in a traceback if the setting is wrong
         args.run(args)
     except UserError as error:
         print(f"etmdp: error: {error}", file=sys.stderr)

@@ -44,6 +44,8 @@ def _call(env_id: str, maker: Any, kwargs: dict[str, Any]) -> gym.Env:
         return maker(**kwargs)
     except TypeError as error:
         raise UserError(f"the environment {env_id} does not take these arguments: {error}") from error
+    except (ImportError, gym.error.DependencyNotInstalled) as error:
+        raise UserError(f"the environment {env_id} needs a package that is not installed: {error}") from error
 
 
 def make_training_env(config: RunConfig) -> gym.Env:
