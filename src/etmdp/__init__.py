@@ -18,7 +18,7 @@ _HOMES = {
     "evaluate": "etmdp.evaluation",
     "UserError": "etmdp.errors",
 }
-__all__ = list(_HOMES)  # noqa: PLE0605
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

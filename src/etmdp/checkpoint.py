@@ -32,7 +32,7 @@ class Checkpoint:
         self.folder, self.identity = make_folder(folder), identity
         self.state_path = folder / "state.safetensors"
         # What replay file counts, how many rows the replay had had, and the checksum of the file's bytes.
-        self._replay = {"file": "replay.bin", "stored": 0, "checksum": 0}
+        self._replay: dict[str, Any] = {"file": "replay.bin", "stored": 0, "checksum": 0}
 
     def save(self, tensors: dict[str, Tensor], values: dict[str, Any], replay: Replay | None) -> None:
         if replay is not None:
@@ -76,7 +76,11 @@ class Checkpoint:
         known = self._replay["stored"]
         if replay.stored > replay.capacity:
             content = _packed(replay, 0, replay.capacity)
-            self._replay = {"file": f"replay-{replay.stored}.bin", "stored": replay.stored, "checksum": zlib.crc32(content)}
+            self._replay = {
+                "file": f"replay-{replay.stored}.bin",
+                "stored": replay.stored,
+                "checksum": zlib.crc32(content),
+            }
             write_atomically(self.folder / self._replay["file"], content)
             return
         content = _packed(replay, known, replay.stored)
@@ -90,7 +94,9 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise UserError(f"cannot write {path}: {error.strerror}; make room or make it writable") from error
+            raise UserError(
+                f"cannot write {path}: {error.strerror}; make room or make it writable"
+            ) from error
         checksum = zlib.crc32(content, self._replay["checksum"])
         self._replay = {"file": path.name, "stored": replay.stored, "checksum": checksum}
 

@@ -19,9 +19,15 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     train = commands.add_parser("train", help="train one run, or continue it")
-    train.add_argument("--config", required=True, help="resolved run config: JSON text or a file (see `etmdp runs`)")
-    train.add_argument("--out", required=True, type=Path, help="folder for config, progress, timing and policy")
-    train.add_argument("--checkpoint", required=True, type=Path, help="folder for the checkpoint while it trains")
+    train.add_argument(
+        "--config", required=True, help="resolved run config: JSON text or a file (see `etmdp runs`)"
+    )
+    train.add_argument(
+        "--out", required=True, type=Path, help="folder for config, progress, timing and policy"
+    )
+    train.add_argument(
+        "--checkpoint", required=True, type=Path, help="folder for the checkpoint while it trains"
+    )
     train.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS", help="default: 60")
     train.add_argument("--device", default="auto", help="auto (default), cpu, or cuda")
     train.set_defaults(run=_train)
@@ -36,7 +42,9 @@ def parser() -> argparse.ArgumentParser:
     runs.add_argument("experiment", nargs="?", help="only this experiment's")
     runs.add_argument("--params", default="params.yaml", help="default: params.yaml")
     runs.add_argument("--scale", help="default: the params file's")
-    runs.add_argument("--json", action="store_true", help="with their resolved configs, one JSON object a line")
+    runs.add_argument(
+        "--json", action="store_true", help="with their resolved configs, one JSON object a line"
+    )
     runs.set_defaults(run=_runs)
 
     from etmdp import status
@@ -51,7 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     args = parser().parse_args(arguments)
     try:
-        rendering.prepare(None)  # before Gymnasium is imported, which ends in a traceback if the setting is wrong
+        rendering.prepare(
+            None
+        )  # before Gymnasium is imported, which ends in a traceback if the setting is wrong
         args.run(args)
     except UserError as error:
         print(f"etmdp: error: {error}", file=sys.stderr)
@@ -93,7 +103,11 @@ def _runs(args: argparse.Namespace) -> None:
         known = ", ".join(grid.params["experiments"])
         raise UserError(f"there is no experiment {args.experiment!r}; {args.params} has {known}")
     for run in grid.runs(args.experiment):
-        print(json.dumps({"name": run.name, "config": json.loads(run.config.to_json())}) if args.json else run.name)
+        print(
+            json.dumps({"name": run.name, "config": json.loads(run.config.to_json())})
+            if args.json
+            else run.name
+        )
 
 
 if __name__ == "__main__":

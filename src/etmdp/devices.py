@@ -12,5 +12,7 @@ def choose(wanted: str = "auto") -> str:
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise UserError(f"the device {wanted} was asked for, but torch finds no usable GPU; use --device cpu or auto")
+        raise UserError(
+            f"the device {wanted} was asked for, but torch finds no usable GPU; use --device cpu or auto"
+        )
     return wanted

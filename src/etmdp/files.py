@@ -25,14 +25,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"cannot write {path}: {error.strerror}; make room or make the folder writable") from error
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; make room or make the folder writable"
+        ) from error
 
 
 def make_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot make the folder {path}: {error.strerror}; make room or make it writable") from error
+        raise UserError(
+            f"cannot make the folder {path}: {error.strerror}; make room or make it writable"
+        ) from error
     return path
 
 

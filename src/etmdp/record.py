@@ -40,7 +40,9 @@ def of_run(agent: Any, started: str, resumed: int) -> dict[str, Any]:
 
 
 def to_json(config: RunConfig, record: dict[str, Any]) -> bytes:
-    return (json.dumps({"config": asdict(config), "record": record}, indent=1, sort_keys=True) + "\n").encode()
+    return (
+        json.dumps({"config": asdict(config), "record": record}, indent=1, sort_keys=True) + "\n"
+    ).encode()
 
 
 def _version(name: str) -> str | None:
@@ -54,7 +56,9 @@ def _git(*arguments: str) -> str | None:
     """None outside a git checkout."""
     try:
         root = Path(__file__).resolve().parents[2]
-        result = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10, check=True)
+        result = subprocess.run(
+            ["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip()

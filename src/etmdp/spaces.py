@@ -29,7 +29,8 @@ class Spaces:
 
     @classmethod
     def of(cls, env: gym.Env) -> Spaces:
-        observation, action = env.observation_space, env.action_space
+        observation: Any = env.observation_space
+        action: Any = env.action_space
         for name, space in (("observation", observation), ("action", action)):
             if not isinstance(space, gym.spaces.Box):
                 hint = {
@@ -43,7 +44,9 @@ class Spaces:
                     "wrap the environment in gymnasium.wrappers.FlattenObservation"
                 )
         if not (np.isfinite(action.low).all() and np.isfinite(action.high).all()):
-            raise UserError(f"the action space of {env} is unbounded; bound it with gymnasium.wrappers.RescaleAction")
+            raise UserError(
+                f"the action space of {env} is unbounded; bound it with gymnasium.wrappers.RescaleAction"
+            )
         low, high = observation.low.astype(np.float64), observation.high.astype(np.float64)
         bounded = (np.abs(low) < LARGEST_BOUND) & (np.abs(high) < LARGEST_BOUND) & (high > low)
         low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)

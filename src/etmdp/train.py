@@ -131,11 +131,17 @@ def make_agent(config: RunConfig, spaces: Spaces, device: str) -> Any:
     try:
         return maker(spaces, exploration, config.seed, device, **config.agent, **constraint)
     except TypeError as error:
-        raise UserError(f"the hyper-parameters of {config.env}/{config.method} do not fit {config.algorithm}: {error}") from error
+        raise UserError(
+            f"the hyper-parameters of {config.env}/{config.method} do not fit {config.algorithm}: {error}"
+        ) from error
 
 
 def train(
-    config: RunConfig, out: Path, checkpoint_folder: Path, device: str = "auto", checkpoint_seconds: float = 60.0
+    config: RunConfig,
+    out: Path,
+    checkpoint_folder: Path,
+    device: str = "auto",
+    checkpoint_seconds: float = 60.0,
 ) -> None:
     """Trains one run into the files `OUTPUTS` of the folder `out`.
 
@@ -161,7 +167,9 @@ def train(
 class _Run:
     """A run under way."""
 
-    def __init__(self, config: RunConfig, out: Path, folder: Path, device: str, checkpoint_seconds: float) -> None:
+    def __init__(
+        self, config: RunConfig, out: Path, folder: Path, device: str, checkpoint_seconds: float
+    ) -> None:
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         self.config, self.out, self.folder, self.checkpoint_seconds = config, out, folder, checkpoint_seconds
         self.env = make_training_env(config)
@@ -169,10 +177,14 @@ class _Run:
         self.agent = make_agent(config, Spaces.of(self.env), devices.choose(device))
         # Its own object: evaluating in the middle of an episode must not touch the history of the acting policy.
         self.policy = self.agent.make_policy()
-        self.counts, self.rows, self.timing = Counts(), [], []
+        self.counts = Counts()
+        self.rows: list[Row] = []
+        self.timing: list[Row] = []
         self.resumed, self.seconds_before = 0, 0.0
         self.started = record.now()
-        self.checkpoint = Checkpoint(folder, f"{config.env}/{config.method}/{config.digest}/seed{config.seed}")
+        self.checkpoint = Checkpoint(
+            folder, f"{config.env}/{config.method}/{config.digest}/seed{config.seed}"
+        )
         self._resume()
         self.clock = self.saved_at = time.monotonic()
 
@@ -221,7 +233,11 @@ class _Run:
         if time.monotonic() - self.saved_at < self.checkpoint_seconds:
             return
         tensors, values = self.agent.state()
-        bad = [name for name, value in tensors.items() if value.is_floating_point() and not value.isfinite().all()]
+        bad = [
+            name
+            for name, value in tensors.items()
+            if value.is_floating_point() and not value.isfinite().all()
+        ]
         if bad:
             raise UserError(
                 f"{bad[0]} is not finite after {counts.step} steps; check the scale of rewards and observations, "
@@ -242,7 +258,13 @@ class _Run:
         self.rows, self.timing = values["rows"], values["timing"]
         self.started, self.resumed = values["started"], values["resumed"] + 1
         self.seconds_before = values["seconds"]
-        log.info("%s/%s seed %d: continues at step %d", self.config.env, self.config.method, self.config.seed, self.counts.step)
+        log.info(
+            "%s/%s seed %d: continues at step %d",
+            self.config.env,
+            self.config.method,
+            self.config.seed,
+            self.counts.step,
+        )
 
     def _seconds(self) -> float:
         """Training time, earlier sittings included."""

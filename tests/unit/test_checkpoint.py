@@ -18,12 +18,23 @@ def replay_with(rows, capacity=50):
 def add(replay, rows):
     rng = np.random.default_rng(replay.stored)
     for _ in range(rows):
-        replay.add(rng.standard_normal(2), rng.standard_normal(1), 1.0, rng.standard_normal(2), 1.0, replay.stored % 9)
+        replay.add(
+            rng.standard_normal(2),
+            rng.standard_normal(1),
+            1.0,
+            rng.standard_normal(2),
+            1.0,
+            replay.stored % 9,
+        )
 
 
 def same(one, two):
     n = len(one)
-    return one.stored == two.stored and torch.equal(one.rows[:n], two.rows[:n]) and torch.equal(one.age[:n], two.age[:n])
+    return (
+        one.stored == two.stored
+        and torch.equal(one.rows[:n], two.rows[:n])
+        and torch.equal(one.age[:n], two.age[:n])
+    )
 
 
 TENSORS = {"w": torch.arange(5.0), "generator": torch.arange(4, dtype=torch.uint8)}

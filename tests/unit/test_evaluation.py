@@ -47,9 +47,35 @@ class Still:
 @pytest.mark.parametrize(
     ("costs", "budget", "expected"),
     [
-        ({}, 0, {"return": 55, "cost": 0, "violation_rate": 0, "et_return": 55, "et_length": 10, "success_rate": 1}),
-        ({3: 1}, 0, {"return": 55, "cost": 1, "violation_rate": 1, "et_return": 6, "et_length": 3, "success_rate": 0}),
-        ({3: 1}, 1, {"return": 55, "cost": 1, "violation_rate": 0, "et_return": 55, "et_length": 10, "success_rate": 1}),
+        (
+            {},
+            0,
+            {
+                "return": 55,
+                "cost": 0,
+                "violation_rate": 0,
+                "et_return": 55,
+                "et_length": 10,
+                "success_rate": 1,
+            },
+        ),
+        (
+            {3: 1},
+            0,
+            {"return": 55, "cost": 1, "violation_rate": 1, "et_return": 6, "et_length": 3, "success_rate": 0},
+        ),
+        (
+            {3: 1},
+            1,
+            {
+                "return": 55,
+                "cost": 1,
+                "violation_rate": 0,
+                "et_return": 55,
+                "et_length": 10,
+                "success_rate": 1,
+            },
+        ),
         ({3: 1, 7: 1}, 1, {"et_return": 28, "et_length": 7, "cost": 2, "success_rate": 0}),
         ({10: 2}, 1, {"et_return": 55, "et_length": 10, "violation_rate": 1}),
     ],

@@ -20,9 +20,9 @@ def test_a_small_run_gives_the_numbers_it_always_gave(tmp_path, make_config, alg
     last = read_rows(tmp_path / "run" / "progress.csv")[-1]
     found = [float(last[key]) for key in ("episodes", "train_cost", "critic_loss", "actor_loss")]
     advice = (
-        f"{algorithm} trains differently than at TRAINING_VERSION {TRAINING_VERSION}: found {found}. If this was meant, "
-        "raise TRAINING_VERSION in src/etmdp/config.py, so that old results cannot pass for new ones, and put the new "
-        "numbers here; if not, the change has a bug"
+        f"{algorithm} trains differently than at TRAINING_VERSION {TRAINING_VERSION}: found {found}. If this was "
+        "meant, raise TRAINING_VERSION in src/etmdp/config.py, so that old results cannot pass for new ones, and "
+        "put the new numbers here; if not, the change has a bug"
     )
     # Processors differ in the last digits; behaviour differs in the first ones.
     assert np.allclose(found, GOLDEN[algorithm], rtol=0.01), advice

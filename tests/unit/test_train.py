@@ -29,7 +29,11 @@ def test_the_same_config_gives_the_same_bytes(tmp_path, make_config, algorithm, 
     train(config, tmp_path / "one", tmp_path / "checkpoint")
     train(config, tmp_path / "two", tmp_path / "checkpoint")
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
-    train(make_config(algorithm, agent={"fast_update": fast}, seed=1), tmp_path / "three", tmp_path / "checkpoint")
+    train(
+        make_config(algorithm, agent={"fast_update": fast}, seed=1),
+        tmp_path / "three",
+        tmp_path / "checkpoint",
+    )
     assert outcome(tmp_path / "one")["progress.csv"] != outcome(tmp_path / "three")["progress.csv"]
 
 
@@ -51,7 +55,9 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("algorithm", ["td3", "context_td3"])
 @pytest.mark.parametrize("fast", [False, True])
-def test_a_run_broken_off_anywhere_ends_with_the_same_bytes(tmp_path, make_config, monkeypatch, algorithm, fast):
+def test_a_run_broken_off_anywhere_ends_with_the_same_bytes(
+    tmp_path, make_config, monkeypatch, algorithm, fast
+):
     config = make_config(algorithm, agent={"fast_update": fast})
     train(config, tmp_path / "whole", tmp_path / "c0")
     from etmdp.envs.maze import Maze
@@ -79,7 +85,16 @@ def test_a_run_broken_off_anywhere_ends_with_the_same_bytes(tmp_path, make_confi
 def test_sigkill_at_random_moments(tmp_path, make_config):
     config = make_config("context_td3", steps=3000, evaluations=30, agent={"fast_update": True})
     train(config, tmp_path / "whole", tmp_path / "c0")
-    command = [sys.executable, "-m", "etmdp.cli", "train", "--config", config.to_json(), "--out", tmp_path / "run"]
+    command = [
+        sys.executable,
+        "-m",
+        "etmdp.cli",
+        "train",
+        "--config",
+        config.to_json(),
+        "--out",
+        tmp_path / "run",
+    ]
     command += ["--checkpoint", tmp_path / "c1", "--checkpoint-every", "0.05"]
     rng = np.random.default_rng(0)
     kills = 0
@@ -102,7 +117,16 @@ def test_sigkill_at_random_moments(tmp_path, make_config):
 
 def test_of_two_processes_one_trains_and_the_other_waits(tmp_path, make_config):
     config = make_config(steps=1500)
-    command = [sys.executable, "-m", "etmdp.cli", "train", "--config", config.to_json(), "--out", tmp_path / "run"]
+    command = [
+        sys.executable,
+        "-m",
+        "etmdp.cli",
+        "train",
+        "--config",
+        config.to_json(),
+        "--out",
+        tmp_path / "run",
+    ]
     command += ["--checkpoint", tmp_path / "c"]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in processes]
@@ -187,7 +211,12 @@ def test_costs_and_violations_are_counted():
     counts = learn(agent, Scripted(), 12, budget=0)
     # Two whole episodes of five steps, then two steps of a third.
     assert (counts.step, counts.episodes, counts.cost, counts.violations) == (12, 2, 2.0, 2)
-    assert counts.row() == {"train_cost": 2.0, "train_violations": 2, "train_cost_rate": 2 / 12, "train_return": 10.0}
+    assert counts.row() == {
+        "train_cost": 2.0,
+        "train_violations": 2,
+        "train_cost_rate": 2 / 12,
+        "train_return": 10.0,
+    }
     assert np.isnan(counts.row()["train_return"])  # nothing ended since
     assert learn(Recorder(), Scripted(), 12, budget=1).violations == 0
 
@@ -228,7 +257,9 @@ def test_what_is_not_finite_stops_the_run_with_its_step(poison):
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, make_config):
     config = make_config(agent={"learning_rate": 1e30})
-    with pytest.raises(UserError, match=r"action at step \d+ is not finite|loss is (nan|inf) after \d+ steps"):
+    with pytest.raises(
+        UserError, match=r"action at step \d+ is not finite|loss is (nan|inf) after \d+ steps"
+    ):
         train(config, tmp_path / "run", tmp_path / "c")
     assert "finite" in (tmp_path / "c" / "failed.txt").read_text()
     assert not (tmp_path / "run" / "progress.csv").exists()

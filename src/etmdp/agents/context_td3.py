@@ -45,7 +45,9 @@ class ContextTD3(OffPolicyAgent):
         if context not in ("separate", "shared"):
             raise UserError(f"context is {context!r}; allowed: separate, shared")
         if context_length < 1:
-            raise UserError(f"context_length is {context_length}, must be at least 1 (for no context use TD3)")
+            raise UserError(
+                f"context_length is {context_length}, must be at least 1 (for no context use TD3)"
+            )
         self.encoder, self.shared, self.context_size = encoder, context == "shared", context_size
         super().__init__(*args, context_length=context_length, **kwargs)
 
@@ -83,6 +85,7 @@ class ContextTD3(OffPolicyAgent):
     def update(self, batch: Batch) -> None:
         s, a, r, s_next, live, history, next_history = batch
         net, target = self.networks, self.targets
+        critic: Any = net["critic"]
         self.updates += 1
 
         with torch.no_grad():
@@ -95,7 +98,7 @@ class ContextTD3(OffPolicyAgent):
 
         # Update the critics w_1, w_2 and, through them, their context model w_c.
         z_c = net["critic_encoder"](history)
-        q1, q2 = net["critic"](s, a, z_c)
+        q1, q2 = critic(s, a, z_c)
         critic_loss = F.mse_loss(q1, y) + F.mse_loss(q2, y)
         self.step_optimiser("critic", critic_loss)
         self.losses[0] += critic_loss.detach()
@@ -105,7 +108,7 @@ class ContextTD3(OffPolicyAgent):
             with torch.no_grad():
                 z_c = net["critic_encoder"](history)
             z_a = z_c if self.shared else net["actor_encoder"](history)
-            actor_loss = -net["critic"].first(s, net["actor"](s, z_a), z_c).mean()
+            actor_loss = -critic.first(s, net["actor"](s, z_a), z_c).mean()
             self.step_optimiser("actor", actor_loss)
             self.losses[1] += actor_loss.detach()
             # Update the target networks.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
-    for size_in, size_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for size_in, size_out in itertools.pairwise(sizes):
         layers += [nn.Linear(size_in, size_out), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -19,7 +20,9 @@ def mlp(sizes: Sequence[int]) -> nn.Sequential:
 class Actor(nn.Module):
     """pi(s, z): a deterministic action in [-1, 1]."""
 
-    def __init__(self, observation_size: int, action_size: int, context_size: int, hidden: Sequence[int]) -> None:
+    def __init__(
+        self, observation_size: int, action_size: int, context_size: int, hidden: Sequence[int]
+    ) -> None:
         super().__init__()
         self.layers = mlp([observation_size + context_size, *hidden, action_size])
 
@@ -31,12 +34,16 @@ class Actor(nn.Module):
 class TwinCritic(nn.Module):
     """Q_1(s, a, z) and Q_2(s, a, z), one column each."""
 
-    def __init__(self, observation_size: int, action_size: int, context_size: int, hidden: Sequence[int]) -> None:
+    def __init__(
+        self, observation_size: int, action_size: int, context_size: int, hidden: Sequence[int]
+    ) -> None:
         super().__init__()
         sizes = [observation_size + action_size + context_size, *hidden, 1]
         self.q1, self.q2 = mlp(sizes), mlp(sizes)
 
-    def forward(self, observation: Tensor, action: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, observation: Tensor, action: Tensor, context: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         inputs = self._inputs(observation, action, context)
         return self.q1(inputs), self.q2(inputs)
 

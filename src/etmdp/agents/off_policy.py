@@ -56,7 +56,11 @@ class OffPolicyAgent:
         self.spaces, self.device, self.batch_size = spaces, device, batch_size
         self.discount, self.target_rate, self.policy_delay = discount, target_rate, policy_delay
         self.target_noise, self.target_noise_clip = target_noise, target_noise_clip
-        self.learning_rate, self.hidden_sizes, self.context_length = learning_rate, hidden_sizes, context_length
+        self.learning_rate, self.hidden_sizes, self.context_length = (
+            learning_rate,
+            hidden_sizes,
+            context_length,
+        )
         weight_seed, batch_seed, noise_seed = np.random.SeedSequence(seed).generate_state(3)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(weight_seed))
@@ -65,7 +69,9 @@ class OffPolicyAgent:
         self.generator = torch.Generator(device).manual_seed(int(batch_seed))
         self.exploration = Exploration(spaces.action_size, **exploration, seed=noise_seed)
         self.replay = Replay(replay_size, spaces.observation_size, spaces.action_size, context_length, device)
-        self.losses = torch.zeros(2, device=device)  # sums of the critic's and the actor's loss since last read
+        self.losses = torch.zeros(
+            2, device=device
+        )  # sums of the critic's and the actor's loss since last read
         self.updates = self.read_updates = self.steps = self.age = 0
         self.optimisers = self.build_optimisers()
         self.policy = self.make_policy()
@@ -130,8 +136,8 @@ class OffPolicyAgent:
 
     def update_targets(self) -> None:
         """w' <- tau w + (1 - tau) w'."""
-        pairs = [list(module.parameters()) for module in (self.targets, self.networks)]
-        torch._foreach_lerp_(pairs[0], [p.detach() for p in pairs[1]], self.target_rate)
+        targets: list[Tensor] = list(self.targets.parameters())
+        torch._foreach_lerp_(targets, [p.detach() for p in self.networks.parameters()], self.target_rate)
 
     def adam(self, *modules: nn.Module) -> torch.optim.Adam:
         parameters = [p for module in modules for p in module.parameters()]
@@ -185,10 +191,15 @@ class OffPolicyAgent:
             for name, value in modules.named_parameters():
                 yield f"{kind}.{name}", value
         for name, optimiser in self.optimisers.items():
-            for number, parameter in enumerate(p for group in optimiser.param_groups for p in group["params"]):
+            for number, parameter in enumerate(
+                p for group in optimiser.param_groups for p in group["params"]
+            ):
                 state = optimiser.state[parameter]
                 if not state:  # Adam makes its moments at the first step; a resumed run needs them before
                     state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
-                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+                    state["exp_avg"], state["exp_avg_sq"] = (
+                        torch.zeros_like(parameter),
+                        torch.zeros_like(parameter),
+                    )
                 for key, value in state.items():
                     yield f"{name}.{number}.{key}", value

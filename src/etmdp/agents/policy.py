@@ -28,7 +28,9 @@ class Policy:
     `record(observation, action, reward)` after each step. `architecture` is what rebuilds the networks.
     """
 
-    def __init__(self, spaces: Spaces, architecture: dict[str, Any], actor: nn.Module, encoder: nn.Module | None):
+    def __init__(
+        self, spaces: Spaces, architecture: dict[str, Any], actor: nn.Module, encoder: nn.Module | None
+    ):
         self.spaces, self.architecture, self.actor, self.encoder = spaces, architecture, actor, encoder
         self.device = next(actor.parameters()).device
         self.length = architecture.get("context_length", 0) if encoder is not None else 0
@@ -66,7 +68,9 @@ class Policy:
             tensors |= {f"encoder.{k}": v.contiguous() for k, v in self.encoder.state_dict().items()}
         # One JSON text: safetensors writes several metadata entries in no fixed order.
         about = {"format": FORMAT, "spaces": self.spaces.to_json(), "architecture": self.architecture}
-        save_file({k: v.clone() for k, v in tensors.items()}, path, {"etmdp": json.dumps(about, sort_keys=True)})
+        save_file(
+            {k: v.clone() for k, v in tensors.items()}, path, {"etmdp": json.dumps(about, sort_keys=True)}
+        )
 
 
 def load_policy(path: str | Path) -> Policy:
@@ -78,7 +82,9 @@ def load_policy(path: str | Path) -> Policy:
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise UserError(f"cannot read the policy {path} ({error}); train the run again") from error
     if about.get("format") != FORMAT:
-        raise UserError(f"{path} is no policy of this version of etmdp (its format is {about.get('format')!r})")
+        raise UserError(
+            f"{path} is no policy of this version of etmdp (its format is {about.get('format')!r})"
+        )
     spaces, shape = Spaces.from_json(about["spaces"]), about["architecture"]
     encoder = None
     if "encoder" in shape:
@@ -91,5 +97,7 @@ def load_policy(path: str | Path) -> Policy:
         actor = Actor(*sizes, shape.get("context_size", 0), shape["hidden_sizes"])
     for name, module in (("actor", actor), ("encoder", encoder)):
         if module is not None:
-            module.load_state_dict({k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(name + ".")})
+            module.load_state_dict(
+                {k.split(".", 1)[1]: v for k, v in tensors.items() if k.startswith(name + ".")}
+            )
     return Policy(spaces, shape, actor, encoder)

@@ -69,4 +69,5 @@ class Replay:
         window = window.view(self.context_length + 1, size, -1)
         # where, not a product: rows never written may hold NaN.
         past = torch.where(valid[:, :, None], window[:, :, : self.history_columns], 0.0).transpose(0, 1)
-        return Batch(*window[-1].split(self.columns, 1), past[:, :-1], past[:, 1:])
+        now = Batch(*window[-1].split(self.columns, 1))
+        return now._replace(history=past[:, :-1], next_history=past[:, 1:])

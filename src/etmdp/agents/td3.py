@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -27,7 +29,8 @@ class TD3(OffPolicyAgent):
 
     def update(self, batch: Batch) -> None:
         s, a, r, s_next, live, *_ = batch
-        actor, critic = self.networks["actor"], self.networks["critic"]
+        actor = self.networks["actor"]
+        critic: Any = self.networks["critic"]
         self.updates += 1
 
         # Target: the smaller of the two target critics at the smoothed target action.

@@ -28,11 +28,17 @@ def make(env_id: str, horizon: int, **kwargs: Any) -> gym.Env:
         try:
             maker = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError) as error:
-            raise UserError(f"cannot import the environment {env_id} ({error}); is its module on PYTHONPATH?") from error
+            raise UserError(
+                f"cannot import the environment {env_id} ({error}); is its module on PYTHONPATH?"
+            ) from error
         return gym.wrappers.TimeLimit(_call(env_id, maker, kwargs), horizon)
     try:
         # The checker wraps every step; tests run Gymnasium's full checker instead.
-        return _call(env_id, gym.make, {"id": env_id, "max_episode_steps": horizon, "disable_env_checker": True, **kwargs})
+        return _call(
+            env_id,
+            gym.make,
+            {"id": env_id, "max_episode_steps": horizon, "disable_env_checker": True, **kwargs},
+        )
     except gym.error.UnregisteredEnv as error:
         near = difflib.get_close_matches(env_id, gym.registry, 3)
         hint = f"did you mean {' or '.join(near)}?" if near else "give a Gymnasium id or module:attribute"

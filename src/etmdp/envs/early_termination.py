@@ -59,7 +59,7 @@ class EarlyTermination(gym.Wrapper):
         self._spent += step_cost(self.env, info)
         violated = self._spent > self.budget
         if violated:
-            reward += self.end_reward
+            reward = float(reward) + self.end_reward
             terminated = True
         return observation, reward, terminated, truncated, {**info, "cumulative_cost": self._spent}
 
@@ -77,15 +77,20 @@ class BudgetTimeObservation(gym.Wrapper):
 
     def __init__(self, env: gym.Env, budget: float, horizon: int) -> None:
         super().__init__(env)
-        space = env.observation_space
+        space: Any = env.observation_space
         if not (isinstance(space, gym.spaces.Box) and len(space.shape) == 1):
-            raise UserError(f"the observation space of {env} is {space}, but BudgetTimeObservation needs a vector Box")
+            raise UserError(
+                f"the observation space of {env} is {space}, but BudgetTimeObservation needs a vector Box"
+            )
         if horizon < 1:
             raise UserError(f"the horizon is {horizon!r}, but must be at least 1")
         self.budget, self.horizon = _check_budget(budget), int(horizon)
-        extra = np.ones(2, space.dtype)
+        dtype: Any = space.dtype
+        extra = np.ones(2, dtype)
         self.observation_space = gym.spaces.Box(
-            np.concatenate([space.low, 0 * extra]), np.concatenate([space.high, extra]), dtype=space.dtype
+            np.concatenate([space.low, 0 * extra]),
+            np.concatenate([space.high, extra]),
+            dtype=dtype,
         )
         self._spent, self._time = 0.0, 0
 

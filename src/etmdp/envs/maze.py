@@ -41,10 +41,14 @@ class MazeMap:
         try:
             data = yaml.safe_load(path.read_text())
             lava = np.array(data["lava"], dtype=np.float64).reshape(-1, 2, 2)
-            return cls(float(data["size"]), lava, tuple(map(float, data["goal"])), tuple(map(float, data["start"])))
+            (x0, y0, x1, y1), (x, y) = data["goal"], data["start"]
+            goal = (float(x0), float(y0), float(x1), float(y1))
+            return cls(float(data["size"]), lava, goal, (float(x), float(y)))
         except FileNotFoundError as error:
             known = ", ".join(sorted(p.stem for p in MAPS.glob("*.yaml")))
-            raise UserError(f"there is no maze map {name!r}; the package has {known}, or name a YAML file") from error
+            raise UserError(
+                f"there is no maze map {name!r}; the package has {known}, or name a YAML file"
+            ) from error
         except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
             raise UserError(
                 f"the maze map {path} is not right ({error!r}); it needs size, start [x, y], goal [x0, y0, x1, y1] "
@@ -97,7 +101,7 @@ class Maze(gym.Env):
         reward = GOAL_REWARD if success else STEP_REWARD
         return self._observation(), reward, False, False, {"cost": cost, "success": success}
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         if self.render_mode is None:
             return None
         from PIL import Image, ImageDraw
@@ -128,10 +132,12 @@ def _touch(ax, ay, bx, by, cx, cy, dx, dy) -> bool:
     side_d = (bx - ax) * (dy - ay) - (by - ay) * (dx - ax)
     side_a = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
     side_b = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
-    if side_c == side_d == side_a == side_b == 0:  # on one line (or no movement): they touch if their boxes do
-        return max(min(ax, bx), min(cx, dx)) <= min(max(ax, bx), max(cx, dx)) and max(min(ay, by), min(cy, dy)) <= min(
-            max(ay, by), max(cy, dy)
-        )
+    if (
+        side_c == side_d == side_a == side_b == 0
+    ):  # on one line (or no movement): they touch if their boxes do
+        return max(min(ax, bx), min(cx, dx)) <= min(max(ax, bx), max(cx, dx)) and max(
+            min(ay, by), min(cy, dy)
+        ) <= min(max(ay, by), max(cy, dy))
     return side_c * side_d <= 0 and side_a * side_b <= 0
 
 

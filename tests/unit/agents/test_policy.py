@@ -25,7 +25,11 @@ COMMON = {
 EXPLORE = {"correlation": 0.0, "scale": 0.1, "warmup_steps": 10}
 CONTEXTS = [
     {"encoder": encoder, "context": context, "context_size": 5, "context_length": length}
-    for encoder, context, length in (("gru", "separate", 3), ("gru", "shared", 1), ("transformer", "separate", 4))
+    for encoder, context, length in (
+        ("gru", "separate", 3),
+        ("gru", "shared", 1),
+        ("transformer", "separate", 4),
+    )
 ]
 
 

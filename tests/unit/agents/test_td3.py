@@ -26,7 +26,12 @@ TD3_DEFAULTS = {
     "replay_size": 5000,
     "fast_update": False,
 }
-CONTEXT_DEFAULTS = TD3_DEFAULTS | {"encoder": "gru", "context": "separate", "context_size": 8, "context_length": 3}
+CONTEXT_DEFAULTS = TD3_DEFAULTS | {
+    "encoder": "gru",
+    "context": "separate",
+    "context_size": 8,
+    "context_length": 3,
+}
 EXPLORE = {"correlation": 0.0, "scale": 0.3, "warmup_steps": 200}
 
 
@@ -39,7 +44,9 @@ def random_batch(size=8, length=3):
     g = torch.Generator().manual_seed(1)
     r = lambda *shape: torch.randn(*shape, generator=g)  # noqa: E731
     live = (torch.rand(size, 1, generator=g) > 0.5).float()
-    return Batch(r(size, 3), r(size, 2).tanh(), r(size, 1), r(size, 3), live, r(size, length, 6), r(size, length, 6))
+    return Batch(
+        r(size, 3), r(size, 2).tanh(), r(size, 1), r(size, 3), live, r(size, length, 6), r(size, length, 6)
+    )
 
 
 def numpy_mlp(layers, x):
@@ -90,14 +97,20 @@ def test_the_critics_loss_is_the_papers(kind):
     a_next = np.tanh(numpy_mlp(target["actor"].layers, np.hstack([s_next, z_a_next])))
     a_next = np.clip(a_next + noise, -1, 1)
     inputs = np.hstack([s_next, a_next, z_c_next])
-    y = r + 0.9 * live * np.minimum(numpy_mlp(target["critic"].q1, inputs), numpy_mlp(target["critic"].q2, inputs))
+    y = r + 0.9 * live * np.minimum(
+        numpy_mlp(target["critic"].q1, inputs), numpy_mlp(target["critic"].q2, inputs)
+    )
     inputs = np.hstack([s, a, z_c])
     loss = sum(((numpy_mlp(q, inputs) - y) ** 2).mean() for q in (net["critic"].q1, net["critic"].q2))
     assert agent.losses[0].item() == pytest.approx(loss, rel=1e-5)
 
 
 def changed(before, after):
-    return {name for name, value in after.state_dict().items() if not torch.equal(value, before.state_dict()[name])}
+    return {
+        name
+        for name, value in after.state_dict().items()
+        if not torch.equal(value, before.state_dict()[name])
+    }
 
 
 def parts(names):
@@ -183,7 +196,9 @@ def test_td3_finds_the_best_action(fast):
     assert agent.policy(np.zeros(1)) == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize(("encoder", "context"), [("gru", "separate"), ("gru", "shared"), ("transformer", "separate")])
+@pytest.mark.parametrize(
+    ("encoder", "context"), [("gru", "separate"), ("gru", "shared"), ("transformer", "separate")]
+)
 def test_a_context_remembers_what_the_observation_hides(encoder, context):
     env = Recall()
     settings = CONTEXT_DEFAULTS | {"encoder": encoder, "context": context, "fast_update": True}

@@ -12,7 +12,10 @@ import etmdp.envs  # noqa: F401 (registers the ids)
 from etmdp.envs.maze import MAPS, Maze, MazeMap, _touch
 from etmdp.errors import UserError
 
-IDS = [f"etmdp/{name}-v0" for name in ("Maze1", "Maze2", "Maze3", "Maze4", "NavEasy", "NavHard", "Counterexample")]
+IDS = [
+    f"etmdp/{name}-v0"
+    for name in ("Maze1", "Maze2", "Maze3", "Maze4", "NavEasy", "NavHard", "Counterexample")
+]
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -66,7 +69,9 @@ def shortest_safe_walk(env):
             break
         for dx, dy in itertools.product(halves, halves):
             new = (min(max(x + dx, 0.0), size), min(max(y + dy, 0.0), size))
-            if new not in before and not any(_touch(x, y, *new, *segment.ravel()) for segment in env.map.lava):
+            if new not in before and not any(
+                _touch(x, y, *new, *segment.ravel()) for segment in env.map.lava
+            ):
                 before[new] = place
                 queue.append(new)
     moves = []
@@ -88,7 +93,9 @@ def test_the_best_safe_return_is_the_known_one(name, steps, best):
 
 
 def test_corners_do_not_leak():
-    _, costs, _ = walk(Maze("maze_3"), *[(1, -1)] * 3)  # whole steps along the diagonal, exactly through a corner
+    _, costs, _ = walk(
+        Maze("maze_3"), *[(1, -1)] * 3
+    )  # whole steps along the diagonal, exactly through a corner
     assert costs == [0, 1, 1]
 
 
@@ -143,7 +150,7 @@ def random_success(map_name, episodes, seed=0):
 
 
 def test_the_ladder_gets_harder():
-    """Maze 1 is reached by chance in 3.6 % of episodes, maze 2 in 1.1 %, nav_easy in 0.84 %: within 4 standard errors."""
+    """By chance the goal is reached in 3.6 % of episodes, 1.1 % and 0.84 %: within 4 standard errors."""
     for name, share in (("maze_1", 0.036), ("maze_2", 0.011), ("nav_easy", 0.0084)):
         episodes = 3000
         assert abs(random_success(name, episodes) - share) < 4 * np.sqrt(share / episodes)
@@ -156,7 +163,9 @@ def test_a_users_map(tmp_path):
     assert (rewards, costs) == ([-0.1, -0.1, 30.0], [0, 0, 0])
 
 
-@pytest.mark.parametrize("text", ["", "size: 4", "[1, 2]", "size: 4\nstart: [1]\ngoal: [1]\nlava: [[1, 2, 3]]", "{"])
+@pytest.mark.parametrize(
+    "text", ["", "size: 4", "[1, 2]", "size: 4\nstart: [1]\ngoal: [1]\nlava: [[1, 2, 3]]", "{"]
+)
 def test_a_bad_map_is_told_in_one_sentence(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
@@ -178,5 +187,7 @@ def test_the_picture_shows_lava_goal_agent_and_path():
 
 
 def test_every_map_of_the_package_is_registered():
-    assert {f"etmdp/{''.join(p.capitalize() for p in path.stem.split('_'))}-v0" for path in MAPS.glob("*.yaml")} == set(IDS)
+    assert {
+        f"etmdp/{''.join(p.capitalize() for p in path.stem.split('_'))}-v0" for path in MAPS.glob("*.yaml")
+    } == set(IDS)
     assert MazeMap.load("maze_4").lava.shape == (3, 2, 2)
