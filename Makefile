@@ -11,13 +11,14 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: paper test setup
 .DEFAULT_GOAL := paper
 
+# A driver that was killed leaves its folder locked: whoever holds make.lock may unlock it.
 paper: setup
 	@etmdp status
 	@mkdir -p results/logs; echo "Snakemake writes to $(LOG); Ctrl-C stops, make continues."
 	@if command -v flock > /dev/null; then \
 	  exec 9> results/logs/make.lock; \
 	  flock -n 9 || { echo "make: another make is at work in this folder; wait for it or stop it" >&2; exit 1; }; \
-	  snakemake --unlock > /dev/null 2>&1 9>&- || true; `# left locked by a driver that was killed` \
+	  snakemake --unlock > /dev/null 2>&1 9>&- || true; \
 	fi; \
 	etmdp status --follow 9>&- & trap "kill $$! 2> /dev/null" EXIT; \
 	if ! snakemake --profile workflow/profiles/local > $(LOG) 2>&1 9>&-; then \
