@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -15,7 +17,7 @@ def tanh_mlp(sizes: Sequence[int], last_gain: float) -> nn.Sequential:
 
     The last layer's gain is the scale of the first outputs: small for a policy, which then starts as noise.
     """
-    layers: list[nn.Module] = []
+    layers: list[Any] = []
     for size_in, size_out in pairwise(sizes):
         layers += [nn.Linear(size_in, size_out), nn.Tanh()]
     layers.pop()
@@ -28,8 +30,9 @@ def tanh_mlp(sizes: Sequence[int], last_gain: float) -> nn.Sequential:
 class GaussianActor(nn.Module):
     """pi(a | s) = N(mean(s), sigma^2), in the agent's units, with a sigma that does not depend on s.
 
-    The mean is not squashed. Who executes an action clips it to the box; learning uses the density of the
-    sample before clipping, so that the policy's gradient is that of a plain Gaussian.
+    Who executes an action clips it to the box; learning uses the density of the sample before clipping, so
+    that the policy's gradient is that of a plain Gaussian. The mean stays within the box: a mean that
+    wanders far out of it gives the same clipped action whatever the noise, and learns nothing any more.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class GaussianActor(nn.Module):
 
     def forward(self, observation: Tensor, context: Tensor | None = None) -> Tensor:
         """The mean action. There is no context; the argument is there because a `Policy` passes one."""
-        return self.layers(observation)
+        return torch.tanh(self.layers(observation))
 
     def log_density(self, mean: Tensor, action: Tensor) -> Tensor:
         z = (action - mean) * torch.exp(-self.log_std)
@@ -63,9 +66,11 @@ def gaussian_kl(mean: Tensor, log_std: Tensor, new_mean: Tensor, new_log_std: Te
 class Value(nn.Module):
     """V(s), learned in units of its targets, so that one learning rate suits every scale of reward.
 
-    `network(s)` is the value less `mean`, divided by `std`. New units change the last layer too, such that no
-    value changes (the "Pop" of PopArt, van Hasselt et al., 2016).
+    `network(s)` is the value less `mean`, divided by `std`; both are those of the last batch's targets.
     """
+
+    mean: Tensor
+    std: Tensor
 
     def __init__(self, observation_size: int, hidden: Sequence[int]) -> None:
         super().__init__()
@@ -79,15 +84,10 @@ class Value(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         return self.mean + self.std * self.network(observation)
 
-    def normalise(self, target: Tensor) -> Tensor:
-        return (target - self.mean) / self.std
-
-    @torch.no_grad()
     def take_units(self, target: Tensor) -> None:
-        """Takes the mean and the standard deviation of these targets as the new units."""
-        mean, std = target.mean(), target.std(correction=0).clamp(min=1e-3)
-        last = self.layers[-1]
-        last.weight.mul_(self.std / std)
-        last.bias.copy_((self.mean + self.std * last.bias - mean) / std)
-        self.mean.copy_(mean)
-        self.std.copy_(std)
+        self.mean.copy_(target.mean())
+        self.std.copy_(target.std(correction=0).clamp(min=1e-3))
+
+    def loss(self, observation: Tensor, target: Tensor) -> Tensor:
+        """The mean squared error, in these units."""
+        return F.mse_loss(self.network(observation), (target - self.mean) / self.std)

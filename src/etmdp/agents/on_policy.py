@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from etmdp.agents.gaussian import GaussianActor, Value, gaussian_kl
+from etmdp.agents.normaliser import Normaliser
 from etmdp.agents.policy import Policy
 from etmdp.agents.rollout import Rollout, gae
 from etmdp.errors import UserError
 from etmdp.spaces import Spaces
-
-SMALLEST_STD = 1e-2  # of an observation coordinate: one that hardly ever moves must not explode when it does
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,6 @@ class OnPolicyAgent:
     A subclass has its rule in `update`; `signals` names what it has a critic for. Exploration is the policy's
     own noise: the `exploration` of off-policy agents is taken and not used.
 
-    Observation coordinates that `Spaces` passes unchanged, which are those without bounds, are normalised by
-    their running mean and deviation. That is an affine map too, so it lives in the agent's own `Spaces` and is
-    saved with the policy. It changes between batches only: within one, a density must stay what it was.
-
     Args:
         spaces: the environment's, from `Spaces.of(env)`.
         seed: of weights, actions and mini-batches.
@@ -65,25 +60,18 @@ class OnPolicyAgent:
         seed: int = 0,
         device: str = "cpu",
         *,
-        hidden_sizes: list[int],
-        learning_rate: float,
-        batch_size: int,
-        batch_episodes: int,
-        minibatch_size: int,
-        epochs: int,
-        discount: float,
-        trace: float,
-        initial_log_std: float,
+        hidden_sizes: Sequence[int] = (64, 64),
+        learning_rate: float = 0.0003,
+        batch_size: int = 1000,
+        batch_episodes: int = 10,
+        minibatch_size: int = 256,
+        epochs: int = 10,
+        discount: float = 0.99,
+        trace: float = 0.95,
+        initial_log_std: float = 0.0,
     ) -> None:
-        self.spaces = replace(
-            spaces,
-            observation_centre=spaces.observation_centre.copy(),
-            observation_radius=spaces.observation_radius.copy(),
-        )
-        self.unbounded = (spaces.observation_centre == 0) & (spaces.observation_radius == 1)
-        self.moments = np.zeros(
-            (3, spaces.observation_size)
-        )  # count, mean, mean square deviation; raw observations
+        self.normaliser = Normaliser(spaces)
+        self.spaces = self.normaliser.spaces
         self.device, self.batch_size, self.batch_episodes = device, batch_size, batch_episodes
         self.minibatch_size, self.epochs, self.discount, self.trace = minibatch_size, epochs, discount, trace
         weight_seed, noise_seed = np.random.SeedSequence(seed).generate_state(2)
@@ -91,14 +79,12 @@ class OnPolicyAgent:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(weight_seed))
             sizes = (spaces.observation_size, spaces.action_size, hidden_sizes)
-            networks = {"policy": GaussianActor(*sizes, initial_log_std)}
-            networks |= {signal: Value(spaces.observation_size, hidden_sizes) for signal in self.signals}
-            self.networks = nn.ModuleDict(networks).to(device)
-        self.actor = self.networks["policy"]
+            self.actor = GaussianActor(*sizes, initial_log_std)
+            self.critics = {name: Value(spaces.observation_size, hidden_sizes) for name in self.signals}
+        self.networks = nn.ModuleDict({"policy": self.actor, **self.critics}).to(device)
         self.optimiser = torch.optim.Adam(self.learned_by_adam(), lr=learning_rate, fused=True)
-        self.policy = Policy(
-            self.spaces, {"actor": "gaussian", "hidden_sizes": hidden_sizes}, self.actor, None
-        )
+        self.hidden_sizes = list(hidden_sizes)
+        self.policy = self.make_policy()
         self.rollout = Rollout()
         self.steps = 0
         self.batches = 0  # learnt from since the losses were last read
@@ -124,13 +110,11 @@ class OnPolicyAgent:
 
     def act(self, observation: np.ndarray) -> np.ndarray:
         """A sampled action, in the environment's units, clipped to its box."""
-        self._observation = hidden = self.spaces.scale(observation)
+        self._observation = mean = self.spaces.scale(observation)
         # Plain NumPy on the weights: for one small vector torch would spend its time on dispatch.
-        for weight, bias in self._hidden:
-            hidden = np.tanh(weight @ hidden + bias)
-        weight, bias = self._last
-        noise = self.rng.standard_normal(len(bias), dtype=np.float32)
-        self._action = weight @ hidden + bias + self._std * noise
+        for weight, bias in self._weights:
+            mean = np.tanh(weight @ mean + bias)
+        self._action = mean + self._std * self.rng.standard_normal(len(mean), dtype=np.float32)
         return self.spaces.to_env(self._action)
 
     def observe(
@@ -152,8 +136,8 @@ class OnPolicyAgent:
         self._check(
             "weights", {name: p.detach().cpu().numpy() for name, p in self.networks.named_parameters()}
         )
-        if self.unbounded.any():
-            self._normalise_observations()
+        # Between batches only: within one, the density of an action must stay the same.
+        self.normaliser.update(np.stack(self.rollout.observations))
         self.rollout = Rollout()
         self._take_weights()
 
@@ -175,7 +159,7 @@ class OnPolicyAgent:
         with torch.no_grad():
             mean = self.actor(observation)
             for signal in self.signals:
-                critic, steps = self.networks[signal], getattr(rollout, signal + "s")
+                critic, steps = self.critics[signal], getattr(rollout, signal + "s")
                 # A time limit is not an end: what it cut off is worth the value of the last observation.
                 last_values = critic(last).cpu().numpy() * rollout.live
                 values = critic(observation).cpu().numpy()
@@ -206,44 +190,24 @@ class OnPolicyAgent:
     def value_loss(self, batch: Batch, index: Tensor) -> Tensor:
         """Squared errors of the critics, each in its own units."""
         observation = batch.observation[index]
-        loss = torch.zeros((), device=self.device)
-        for signal in self.signals:
-            critic = self.networks[signal]
-            error = critic.network(observation) - critic.normalise(batch.target[signal][index])
-            loss = loss + error.square().mean()
-        return loss
+        losses = [
+            critic.loss(observation, batch.target[signal][index]) for signal, critic in self.critics.items()
+        ]
+        return torch.stack(losses).sum()
 
     def kl(self, batch: Batch) -> Tensor:
         """How far the policy has moved from the one that played the batch."""
         return gaussian_kl(batch.mean, batch.log_std, self.actor(batch.observation), self.actor.log_std)
 
-    def record(self, **values: float) -> None:
+    def record(self, **values: float | Tensor) -> None:
         for name, value in values.items():
             self.losses[name] = self.losses.get(name, 0.0) + float(value)
 
     def _take_weights(self) -> None:
         """Views of the weights for `act` (copies, where they live on another device)."""
         linear = [layer for layer in self.actor.layers if isinstance(layer, nn.Linear)]
-        *self._hidden, self._last = ((_array(layer.weight), _array(layer.bias)) for layer in linear)
+        self._weights = [(_array(layer.weight), _array(layer.bias)) for layer in linear]
         self._std = np.exp(_array(self.actor.log_std))
-
-    def _normalise_observations(self) -> None:
-        """Merges the batch into the running moments and takes them for the coordinates without bounds."""
-        scaled = np.stack(self.rollout.observations).astype(np.float64)
-        raw = scaled * self.spaces.observation_radius + self.spaces.observation_centre
-        count, mean, spread = self.moments
-        total = count + len(raw)
-        shift = raw.mean(0) - mean
-        # Chan et al.: the moments of two samples together.
-        spread = (count * spread + len(raw) * raw.var(0) + shift**2 * count * len(raw) / total) / total
-        self.moments = np.stack([total, mean + shift * len(raw) / total, spread])
-        self._take_moments()
-
-    def _take_moments(self) -> None:
-        if self.moments[0, 0] > 0:
-            _, mean, spread = self.moments[:, self.unbounded]
-            self.spaces.observation_centre[self.unbounded] = mean
-            self.spaces.observation_radius[self.unbounded] = np.maximum(np.sqrt(spread), SMALLEST_STD)
 
     # Reading and keeping.
 
@@ -256,7 +220,7 @@ class OnPolicyAgent:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that learning changes, the unfinished batch included. Taken between episodes only."""
         tensors = dict(self._tensors())
-        tensors["moments"] = torch.from_numpy(self.moments)
+        tensors["moments"] = torch.from_numpy(self.normaliser.moments)
         tensors |= {
             f"rollout.{name}": torch.from_numpy(array) for name, array in self.rollout.arrays().items()
         }
@@ -272,14 +236,13 @@ class OnPolicyAgent:
         with torch.no_grad():
             for name, value in self._tensors():
                 value.copy_(tensors[name])
-        self.moments = tensors["moments"].numpy()
+        self.normaliser.load(tensors["moments"].numpy())
         arrays = {
             k.removeprefix("rollout."): v.numpy() for k, v in tensors.items() if k.startswith("rollout.")
         }
         self.rollout = Rollout.of(arrays)
         self.rng.bit_generator.state = values["generator"]
         self.steps, self.batches, self.losses = values["steps"], values["batches"], dict(values["losses"])
-        self._take_moments()
         self._take_weights()
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:

@@ -26,10 +26,10 @@ class PPO(OnPolicyAgent):
     def __init__(
         self,
         *args: Any,
-        clip: float,
-        target_kl: float,
-        entropy: float,
-        gradient_norm: float,
+        clip: float = 0.2,
+        target_kl: float = 0.02,
+        entropy: float = 0.0,
+        gradient_norm: float = 0.5,
         **others: Any,
     ) -> None:
         self.clip, self.target_kl, self.entropy, self.gradient_norm = clip, target_kl, entropy, gradient_norm

@@ -16,15 +16,20 @@ class PPOLagrangian(PPO):
     Args:
         budget: C, the mean cost that episodes may have.
         multiplier_rate: of the multiplier's ascent, per batch.
-        largest_multiplier: its cap. Where the budget cannot be met it would otherwise grow without end; at the
-            cap the reward's weight is 1 / (1 + cap), next to nothing already.
+        largest_multiplier: its cap. Where the budget cannot be met it would otherwise grow without end;
+            at the cap one cost weighs as much as so many standard deviations of the return.
         others: see PPO.
     """
 
     signals = ("reward", "cost")
 
     def __init__(
-        self, *args: Any, budget: float, multiplier_rate: float, largest_multiplier: float, **others: Any
+        self,
+        *args: Any,
+        budget: float,
+        multiplier_rate: float = 0.1,
+        largest_multiplier: float = 100.0,
+        **others: Any,
     ) -> None:
         self.budget, self.multiplier_rate, self.largest_multiplier = (
             budget,
@@ -41,10 +46,10 @@ class PPOLagrangian(PPO):
             max(self.multiplier + self.multiplier_rate * excess, 0.0), self.largest_multiplier
         )
         self.record(multiplier=self.multiplier)
-        # Cost keeps its unit (it is centred only), so that the multiplier means the same in every batch.
-        cost = batch.advantage["cost"]
-        gain = normalised(batch.advantage["reward"]) - self.multiplier * (cost - cost.mean())
-        return gain / (1 + self.multiplier)
+        # The price of one cost is in units of the returns' spread: one rate suits all scales of reward. (The
+        # spread of the advantages would not do: it shrinks as the critic learns, and the price would fall.)
+        reward = batch.advantage["reward"] / self.critics["reward"].std
+        return normalised(reward - self.multiplier * batch.advantage["cost"])
 
     def state(self):
         tensors, values = super().state()

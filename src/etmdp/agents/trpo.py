@@ -20,24 +20,26 @@ class TRPO(OnPolicyAgent):
         damping: added to the Fisher matrix's diagonal.
         cg_iterations: of the conjugate gradient method.
         line_search_trials: lengths tried, each 0.8 times the last.
+        learning_rate: of the critics.
         others: see OnPolicyAgent.
     """
 
     def __init__(
         self,
         *args: Any,
-        max_kl: float,
-        damping: float,
-        cg_iterations: int,
-        line_search_trials: int,
+        max_kl: float = 0.01,
+        damping: float = 0.1,
+        cg_iterations: int = 10,
+        line_search_trials: int = 15,
+        learning_rate: float = 0.001,
         **others: Any,
     ) -> None:
         self.max_kl, self.damping = max_kl, damping
         self.cg_iterations, self.line_search_trials = cg_iterations, line_search_trials
-        super().__init__(*args, **others)
+        super().__init__(*args, learning_rate=learning_rate, **others)
 
     def learned_by_adam(self) -> list[nn.Parameter]:
-        return [p for signal in self.signals for p in self.networks[signal].parameters()]
+        return [p for critic in self.critics.values() for p in critic.parameters()]
 
     def update(self, batch: Batch) -> None:
         product = fisher_product(self.actor, batch.observation, self.damping)

@@ -12,12 +12,12 @@ from etmdp.spaces import Spaces
 
 SHARED = {
     "hidden_sizes": [32, 32],
-    "learning_rate": 0.001,
+    "learning_rate": 0.003,
     "batch_size": 400,
     "batch_episodes": 1,
     "minibatch_size": 100,
     "epochs": 10,
-    "discount": 0.99,
+    "discount": 0.9,
     "trace": 0.95,
     "initial_log_std": -0.5,
 }

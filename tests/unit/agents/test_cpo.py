@@ -132,9 +132,8 @@ def test_a_failed_line_search_is_counted_and_changes_nothing():
     before = [p.detach().clone() for p in agent.actor.parameters()]
     agent.update(batch_of(agent))
     agent.update(batch_of(agent))
-    agent.batches = 2
     assert all(p.equal(q) for p, q in zip(agent.actor.parameters(), before, strict=True))
-    assert agent.read_losses()["line_search_failures"] == 2
+    assert agent.losses["line_search_failures"] == 2
 
 
 @pytest.mark.parametrize("name", ["trpo", "cpo"])
@@ -157,13 +156,13 @@ def test_trpo_steps_are_as_long_as_the_trust_region():
 
 def test_trpo_learns_the_way_up():
     agent, env = make_agent("trpo", Hill()), Hill()
-    play(agent, env, 1200)
+    play(agent, env, 600)
     assert np.mean([total for total, _ in play(agent, env, 20)]) > 0.95 * 31
 
 
 def test_cpo_learns_the_way_up_to_the_budget():
     agent, env = make_agent("cpo", Hill()), Hill()
-    play(agent, env, 1200)
+    play(agent, env, 400)
     total, cost = np.mean(play(agent, env, 100), 0)
-    assert cost == pytest.approx(5, rel=0.3)
-    assert total > 0.9 * 23
+    assert cost == pytest.approx(5, rel=0.2)
+    assert total == pytest.approx(23, rel=0.1)

@@ -38,16 +38,15 @@ def test_density_entropy_and_kl_agree_with_torch():
     torch.testing.assert_close(gaussian_kl(old.mean, actor.log_std, new.mean, other.log_std), expected)
 
 
-def test_new_units_change_no_value():
+def test_a_critic_learns_in_units_of_its_targets():
     torch.manual_seed(0)
-    critic, observation = Value(3, [8]), torch.randn(20, 3)
-    before = critic(observation).detach()
-    critic.take_units(torch.randn(100) * 300 + 700)
-    torch.testing.assert_close(critic(observation).detach(), before, rtol=1e-3, atol=1e-3)
-    targets = critic.normalise(torch.tensor([700.0, 1000.0]))
-    assert targets.tolist() == pytest.approx([0, 1], abs=0.3)
+    critic, observation = Value(3, [8]), torch.randn(4, 3)
+    target = torch.tensor([500.0, 700.0, 700.0, 900.0])  # mean 700, standard deviation 141.4
+    critic.take_units(target)
+    error = (critic(observation) - target) / 141.42136
+    torch.testing.assert_close(critic.loss(observation, target), error.square().mean())
     critic.take_units(torch.full((5,), 3.0))  # no spread at all
-    assert critic(observation).isfinite().all()
+    torch.testing.assert_close(critic(observation), torch.full((4,), 3.0), atol=0.01, rtol=0)
 
 
 def test_normalised_advantages_have_mean_zero_and_deviation_one():
@@ -77,7 +76,7 @@ def test_acting_samples_the_policy_and_clips_only_what_is_executed():
 @pytest.mark.parametrize(("terminated", "worth"), [(True, 0.0), (False, 40.0)])
 def test_a_time_limit_bootstraps_and_a_terminal_state_does_not(terminated, worth):
     agent = make_agent("ppo", Hill(), batch_size=10**6, discount=0.5, trace=1.0)
-    critic = agent.networks["reward"]
+    critic = agent.critics["reward"]
     torch.nn.init.zeros_(critic.layers[-1].weight)
     critic.layers[-1].bias.data.fill_(40.0)  # V is 40 everywhere
     for step, reward in enumerate((1.0, 2.0)):

@@ -58,8 +58,8 @@ def test_epochs_end_when_the_policy_has_moved_enough():
             "ppo", Hill(), epochs=50, target_kl=target_kl, learning_rate=0.01, minibatch_size=16
         )
         agent.update(batch_of(agent))
-        moved[target_kl] = agent.read_losses()["kl"]
-    assert moved[0.001] < moved[1e9] / 5
+        moved[target_kl] = agent.losses["kl"]
+    assert 0.0015 < moved[0.001] < moved[1e9] / 10
 
 
 def test_entropy_bonus_widens_the_policy():
@@ -84,25 +84,25 @@ def test_the_multiplier_climbs_with_the_excess_and_stays_within_zero_and_its_cap
 
 def test_the_multiplier_is_the_price_of_cost():
     agent = make_agent("ppo_lagrangian", Hill(), budget=5.0, multiplier_rate=1.0)
-    agent.multiplier = 3.0
+    agent.multiplier = 0.5
+    agent.critics["reward"].std.fill_(4.0)  # so one cost is worth a reward of 2
     reward, cost = torch.tensor([1.0, -1.0, 1.0, -1.0]), torch.tensor([2.0, 2.0, 0.0, 0.0])
     batch = batch_of(agent, 4, 5.0, reward, cost)
-    assert agent.advantage(batch).tolist() == pytest.approx(
-        [(1 - 3) / 4, (-1 - 3) / 4, (1 + 3) / 4, (-1 + 3) / 4]
-    )
+    # Gains -3, -5, 1, -1: mean -2, variance 5.
+    assert agent.advantage(batch).numpy() * math.sqrt(5) == pytest.approx([-1, -3, 3, 1])
     agent.multiplier = 0.0
     assert agent.advantage(batch).tolist() == pytest.approx([1, -1, 1, -1])
 
 
 def test_ppo_learns_the_way_up():
     agent, env = make_agent("ppo", Hill()), Hill()
-    play(agent, env, 600)
+    play(agent, env, 500)
     assert np.mean([total for total, _ in play(agent, env, 20)]) > 0.95 * 31
 
 
 def test_ppo_lagrangian_pays_no_more_than_it_must():
     agent, env = make_agent("ppo_lagrangian", Hill()), Hill()
-    play(agent, env, 1500)
-    total, cost = np.mean(play(agent, env, 100), 0)
-    assert cost == pytest.approx(5, rel=0.4)
-    assert total > 0.85 * 23
+    play(agent, env, 600)
+    total, cost = np.mean(play(agent, env, 200), 0)
+    assert cost == pytest.approx(5, rel=0.3)
+    assert total == pytest.approx(23, rel=0.1)
