@@ -176,3 +176,45 @@ def test_every_scale_of_the_project_can_be_planned(fresh):
 def test_profiles_have_options_that_snakemake_knows(fresh):
     fresh.run("snakemake", "--dry-run", "--profile", "workflow/profiles/local")
     fresh.run("snakemake", "--dry-run", "--profile", "workflow/profiles/slurm")
+
+
+OWN_ENVIRONMENT = '''
+import gymnasium as gym
+import numpy as np
+
+
+class Line(gym.Env):
+    """Go right along a line, not too far: beyond `edge` each step costs 1."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = gym.spaces.Box(-2, 2, (1,), np.float32)
+
+    def __init__(self, edge):
+        self.edge = edge
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = self.np_random.normal()
+        return np.array([self.x], np.float32), {}
+
+    def step(self, action):
+        self.x += float(action[0])
+        return np.array([self.x], np.float32), self.x, False, False, {"cost": float(self.x > self.edge)}
+'''
+
+
+def test_a_users_own_environment_with_every_method(fresh, monkeypatch):
+    (fresh.root / "mine.py").write_text(OWN_ENVIRONMENT)
+    monkeypatch.setenv("PYTHONPATH", str(fresh.root))
+    own = {"family": "maze", "id": "mine:Line", "kwargs": {"edge": 3}, "horizon": 20, "budget": 2}
+    fresh.change("environments.line", own)
+    fresh.change("scales.smoke.environments", ["line"])
+    fresh.change("scales.smoke.experiments", ["mazes"])
+    fresh.change("algorithms.ppo.batch_size", 40)
+    fresh.change("algorithms.trpo.batch_size", 40)
+    methods = ["td3", "td3_cmdp", "context_td3", "context_td3_cmdp", "ppo", "ppo_lagrangian", "cpo", "ppo_et"]
+    methods += ["trpo", "trpo_et"]
+    fresh.change("experiments.mazes.runs", [{"environments": ["line"], "methods": methods}])
+    fresh.snakemake()
+    assert {name.split("/")[1] for name in fresh.finished()} == set(methods)
+    assert "line" in (fresh.root / "results/smoke/tables/mazes.md").read_text()
