@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -12,7 +13,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FuncFormatter
-from PIL import Image
 
 from etmdp.analysis import stats
 from etmdp.analysis.curves import Curves
@@ -23,6 +23,7 @@ from etmdp.grid import Grid
 
 DPI = 150
 COLUMNS = 4  # panels side by side
+LETTERS = 16  # of the caption, per inch
 # Neither file holds a date or a program version: the same numbers give the same bytes.
 METADATA = {
     "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
@@ -74,7 +75,10 @@ def learning_curves(grid: Grid, experiment: str, table: Curves) -> Figure:
         legend = figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(handles), fitting)
         )
-        legend.set_title("\n".join(caption(grid, experiment, table)), FontProperties(size=7))
+        lines = [
+            part for line in caption(grid, experiment, table) for part in wrap(line, int(width * LETTERS))
+        ]
+        legend.set_title("\n".join(lines), FontProperties(size=7))
         legend.get_title().set_color("#555555")
     return figure
 
@@ -154,14 +158,4 @@ def save(figure: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context(RC):
         figure.savefig(buffer, format=kind, dpi=DPI, metadata=METADATA[kind])
-    return _with_palette(buffer) if kind == "png" else buffer.getvalue()
-
-
-def _with_palette(picture: io.BytesIO) -> bytes:
-    """256 colours are plenty for lines and bands, and a third of the bytes: pictures are kept in git."""
-    smaller = io.BytesIO()
-    image = (
-        Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    )
-    image.save(smaller, format="png", optimize=True)
-    return smaller.getvalue()
+    return buffer.getvalue()
