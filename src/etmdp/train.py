@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import os
@@ -159,7 +160,8 @@ def train(
         try:
             _Run(config, out, checkpoint_folder, device, checkpoint_seconds).finish()
         except Exception as error:
-            write_atomically(failure, f"{error}\n".encode())
+            with contextlib.suppress(UserError):  # on a full disk the first error is the one to tell
+                write_atomically(failure, f"{error}\n".encode())
             raise
         shutil.rmtree(checkpoint_folder)
 
@@ -200,8 +202,7 @@ class _Run:
             on_step=self._after_step,
             on_episode=self._after_episode,
         )
-        self.policy.save(self.folder / "policy.safetensors")
-        write_atomically(self.out / "policy.safetensors", (self.folder / "policy.safetensors").read_bytes())
+        self.policy.save(self.out / "policy.safetensors")
         write_rows(self.out / "timing.csv", self.timing)
         about = record.of_run(self.agent, self.started, self.resumed)
         write_atomically(self.out / "config.json", record.to_json(config, about))

@@ -1,6 +1,7 @@
 """A run: deterministic, killed at any moment and continued to the same bytes, honest about what it counts."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -272,3 +273,30 @@ def test_hyper_parameters_that_do_not_fit_are_named(make_config):
     config = make_config(agent={"momentum": 1})
     with pytest.raises(UserError, match="momentum"):
         make_agent(config, Spaces.of(make_training_env(config)), "cpu")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A real file system of 400 kB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_told_and_the_run_continues_once_there_is_room(small_disk, tmp_path, make_config):
+    config = make_config("context_td3", agent={"hidden_sizes": [64, 64]})
+    train(config, tmp_path / "whole", tmp_path / "c0")
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(100_000))
+    with pytest.raises(UserError, match="No space left on device; make room"):
+        train(config, small_disk / "run", small_disk / "c", checkpoint_seconds=0)
+    assert not (small_disk / "run" / "progress.csv").exists()
+    filler.unlink()
+    shutil.copytree(small_disk / "c", tmp_path / "c1")  # the last good checkpoint, on a disk with room
+    shutil.rmtree(small_disk / "c")
+    train(config, small_disk / "run", tmp_path / "c1", checkpoint_seconds=0)
+    assert outcome(small_disk / "run") == outcome(tmp_path / "whole")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import nn
 
 from etmdp.agents.encoders import ENCODERS
 from etmdp.agents.gaussian import GaussianActor
 from etmdp.agents.networks import Actor
 from etmdp.errors import UserError
+from etmdp.files import write_atomically
 from etmdp.spaces import Spaces
 
 FORMAT = "etmdp-policy-1"
@@ -63,14 +64,16 @@ class Policy:
             self.history[-1] = np.concatenate([observation, action, [reward]])
 
     def save(self, path: str | Path) -> None:
-        tensors = {f"actor.{k}": v.contiguous() for k, v in self.actor.state_dict().items()}
+        tensors = {f"actor.{k}": v for k, v in self.actor.state_dict().items()}
         if self.encoder is not None:
-            tensors |= {f"encoder.{k}": v.contiguous() for k, v in self.encoder.state_dict().items()}
+            tensors |= {f"encoder.{k}": v for k, v in self.encoder.state_dict().items()}
         # One JSON text: safetensors writes several metadata entries in no fixed order.
         about = {"format": FORMAT, "spaces": self.spaces.to_json(), "architecture": self.architecture}
-        save_file(
-            {k: v.clone() for k, v in tensors.items()}, path, {"etmdp": json.dumps(about, sort_keys=True)}
+        content = save(
+            {k: v.clone(memory_format=torch.contiguous_format) for k, v in tensors.items()},
+            metadata={"etmdp": json.dumps(about, sort_keys=True)},
         )
+        write_atomically(Path(path), content)
 
 
 def load_policy(path: str | Path) -> Policy:
