@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -52,3 +52,14 @@ class TwinCritic(nn.Module):
 
     def _inputs(self, observation: Tensor, action: Tensor, context: Tensor | None) -> Tensor:
         return torch.cat([observation, action] if context is None else [observation, action, context], -1)
+
+
+def adam_tensors(name: str, optimiser: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    """What Adam remembers of each parameter, by name, to be read or written in place."""
+    for number, parameter in enumerate(p for group in optimiser.param_groups for p in group["params"]):
+        state = optimiser.state[parameter]
+        if not state:  # Adam makes its moments at the first step; a resumed run needs them before
+            state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        for key, value in state.items():
+            yield f"{name}.{number}.{key}", value

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from etmdp.agents.networks import adam_tensors
 from etmdp.agents.policy import Policy
 from etmdp.agents.replay import Batch, Replay
 from etmdp.errors import UserError
@@ -191,15 +192,4 @@ class OffPolicyAgent:
             for name, value in modules.named_parameters():
                 yield f"{kind}.{name}", value
         for name, optimiser in self.optimisers.items():
-            for number, parameter in enumerate(
-                p for group in optimiser.param_groups for p in group["params"]
-            ):
-                state = optimiser.state[parameter]
-                if not state:  # Adam makes its moments at the first step; a resumed run needs them before
-                    state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
-                    state["exp_avg"], state["exp_avg_sq"] = (
-                        torch.zeros_like(parameter),
-                        torch.zeros_like(parameter),
-                    )
-                for key, value in state.items():
-                    yield f"{name}.{number}.{key}", value
+            yield from adam_tensors(name, optimiser)

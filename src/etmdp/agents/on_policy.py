@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from etmdp.agents.gaussian import GaussianActor, Value, gaussian_kl
+from etmdp.agents.networks import adam_tensors
 from etmdp.agents.normaliser import Normaliser
 from etmdp.agents.policy import Policy
 from etmdp.agents.rollout import Rollout, gae
@@ -248,16 +249,7 @@ class OnPolicyAgent:
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
         """All tensors that learning changes, by name, to be read or written in place."""
         yield from self.networks.state_dict().items()
-        for number, parameter in enumerate(self.optimiser.param_groups[0]["params"]):
-            state = self.optimiser.state[parameter]
-            if not state:  # Adam makes its moments at the first step; a resumed run needs them before
-                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
-                state["exp_avg"], state["exp_avg_sq"] = (
-                    torch.zeros_like(parameter),
-                    torch.zeros_like(parameter),
-                )
-            for key, value in state.items():
-                yield f"adam.{number}.{key}", value
+        yield from adam_tensors("adam", self.optimiser)
 
 
 def _array(tensor: Tensor) -> np.ndarray:
