@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,6 @@ from etmdp.errors import UserError
 
 # Raise when training behaviour changes, so that old results cannot pass for new ones: see test_golden.py.
 TRAINING_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """How a policy is evaluated: so many episodes, with these extra keyword arguments for the environment."""
-
-    episodes: int = 1
-    kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
