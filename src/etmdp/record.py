@@ -20,14 +20,20 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def of_run(agent: Any, started: str, resumed: int) -> dict[str, Any]:
+def source() -> dict[str, Any]:
+    """The code that this process has loaded. To be asked at a run's start: a checkout may change meanwhile."""
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", "src", "params.yaml")),
+    }
+
+
+def of_run(agent: Any, source: dict[str, Any], started: str, resumed: int) -> dict[str, Any]:
     """The record of a run that ends now."""
     import torch
 
-    return {
+    return source | {
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no", "--", "src", "params.yaml")),
         "host": platform.node(),
         "machine": platform.machine(),
         "device": agent.device,

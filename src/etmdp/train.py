@@ -183,7 +183,7 @@ class _Run:
         self.rows: list[Row] = []
         self.timing: list[Row] = []
         self.resumed, self.seconds_before = 0, 0.0
-        self.started = record.now()
+        self.started, self.source = record.now(), record.source()
         self.checkpoint = Checkpoint(
             folder, f"{config.env}/{config.method}/{config.digest}/seed{config.seed}"
         )
@@ -204,7 +204,7 @@ class _Run:
         )
         self.policy.save(self.out / "policy.safetensors")
         write_rows(self.out / "timing.csv", self.timing)
-        about = record.of_run(self.agent, self.started, self.resumed)
+        about = record.of_run(self.agent, self.source, self.started, self.resumed)
         write_atomically(self.out / "config.json", record.to_json(config, about))
         write_rows(self.out / "progress.csv", self.rows)
 
